@@ -1,10 +1,9 @@
 #!/bin/sh
-# An agent's loop around a command: ask what is known, do the work, tell how it went, keep what was
-# learnt.
+# An agent's loop around a command: search for relevant entries, do the work, report the outcome.
 #
 #   examples/agent_loop.sh "run the migration" -- ./migrate.sh
 #
-# KLNODE names the program, with its home if it is not the usual one; `klnode` unless set.
+# KLNODE is the command to run, with flags if the home is not the default one; default: `klnode`.
 set -eu
 
 klnode=${KLNODE:-klnode}
@@ -12,12 +11,12 @@ goal=${1:?usage: agent_loop.sh GOAL -- COMMAND...}
 shift
 [ "${1:-}" = "--" ] && shift
 
-# $klnode may hold flags: it is split on purpose.
+# $klnode may contain flags, so it is split on purpose.
 task=$($klnode task begin --agent agent-loop --goal "$goal")
 echo "task $task"
 
-# In a pipe the answer is gated: only what may speak unasked. Nothing found is told, too; it ends
-# with 1, and is fine.
+# In a pipe the answer contains only entries that passed the gate. A search without hits exits with
+# 1, which is fine.
 if known=$($klnode search "$goal" --task "$task" --tier summary); then
   echo "known before:"
   echo "$known" | sed 's/^/  /'
@@ -25,7 +24,7 @@ else
   known=
 fi
 
-# The work. What is known goes to it as data, in its environment.
+# The work. The found entries are passed to it as data, in its environment.
 if KLNODE_KNOWN="$known" KLNODE_TASK="$task" "$@"; then
   $klnode task finish "$task" --success
   echo "done"

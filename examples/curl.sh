@@ -6,7 +6,7 @@ set -eu
 
 socket=${1:?usage: curl.sh SOCKET}
 
-# ask METHOD PATH [BODY]: sends JSON and prints the answer, which is JSON as well.
+# ask METHOD PATH [BODY]: sends JSON and prints the JSON answer.
 ask() {
   curl --silent --show-error --fail-with-body --unix-socket "$socket" \
     --request "$1" "http://klnode$2" \
@@ -15,7 +15,7 @@ ask() {
     ${3:+--data "$3"}
 }
 
-# field NAME: the text of a field of the JSON on standard input, where it comes once.
+# field NAME: the text of a JSON field on standard input, if it occurs once.
 field() {
   sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"
 }

@@ -2,7 +2,7 @@
 
     python3 examples/klnode_client.py ~/.local/share/klnode/klnode.sock
 
-Copy the class; the lines below it show what it is for.
+Copy the class; the lines below it show how to use it.
 """
 
 import http.client
@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 
 class Refused(Exception):
-    """The node said no: what kind of error, what could not be done, and a way out if there is one."""
+    """The node refused a request: the kind of error, the message, and a hint if there is one."""
 
     def __init__(self, kind, message, hint):
         super().__init__(message + (f" ({hint})" if hint else ""))
@@ -34,7 +34,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Client:
-    """A client under a name, and in a session if it has one: what it is served is noted with both."""
+    """A client with a name and optionally a session; the node logs served entries under both."""
 
     def __init__(self, path, name, session=None, timeout=30):
         self._path, self._timeout = path, timeout
@@ -58,25 +58,25 @@ class Client:
         return answer
 
     def add(self, title, content, evidence, **more):
-        """Writes an entry; returns its id and its code."""
+        """Writes an entry and returns its id and code."""
         new = {"title": title, "content": content, "evidence": evidence, **more}
         return self.ask("POST", "/v1/entries", new)
 
     def search(self, query, task=None, **more):
-        """What the node knows about a question; no hits where nothing is relevant."""
+        """Searches for a question and returns the hits; an empty list if no entry is relevant."""
         return self.ask("POST", "/v1/search", {"query": query, "task": task, **more})["hits"]
 
     def begin(self, agent, goal, **more):
-        """Begins a task; returns its name."""
+        """Begins a task and returns its id."""
         return self.ask("POST", "/v1/tasks", {"agent": agent, "goal": goal, **more})["task"]
 
     def finish(self, task, outcome, used=(), **more):
-        """Finishes a task: its outcome feeds what was served in it."""
+        """Finishes a task; its outcome counts for the entries it used."""
         end = {"outcome": outcome, "used": list(used), **more}
         return self.ask("POST", f"/v1/tasks/{quote(task)}/finish", end)
 
     def briefing(self, workspace="main"):
-        """What of a workspace matters now, as text that is quoted with its provenance."""
+        """The current state of a workspace, as quoted text with provenance."""
         return self.ask("GET", f"/v1/briefing?workspace={quote(workspace)}")["text"]
 
 

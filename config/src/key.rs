@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_read_back_from_what_it_is_shown_as() {
+    fn a_displayed_key_parses_to_the_same_key() {
         for text in ["log.level", "a", "w.\"a.b\".c", "w.\"\".c", "w.\"ü\\n\\\"\\\\\".c", "w.a-b_1"]
         {
             let key = Key::parse(text).unwrap_or_else(|| panic!("{text} is a key"));

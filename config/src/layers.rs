@@ -7,17 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use toml::Value;
 
-use crate::assignment::{Assignment, Reader};
+use crate::constraints::{self, Constraint};
+use crate::diagnostics::{ConfigError, ConfigProblem, GivenSetting, Problems, shorten};
 use crate::key::{ENVIRONMENT_PREFIX, Key};
-use crate::layered::{Layered, Setting};
-use crate::origin::Origin;
-use crate::problem::{ConfigError, Given, Problem, Problems, shorten};
-use crate::rules::{self, Rule};
+use crate::resolved_config::{Layered, Setting};
 use crate::schema::Schema;
 use crate::sections::Config;
+use crate::sources::{Assignment, SourceReader};
+use crate::value_source::ValueSource;
 
 /// Maximum size of a configuration file in bytes. The complete defaults take about a tenth of it.
 pub const FILE_BYTES_MAX: usize = 256 * 1024;
@@ -81,7 +80,7 @@ impl Layers {
     ///
     /// # Errors If any input is invalid. The error lists all problems, not only the first.
     pub fn resolve(&self) -> Result<Layered, ConfigError> {
-        let Reader { assignments, mut problems } = self.read();
+        let SourceReader { assignments, mut problems } = self.read();
         let mut settings = defaults();
         let mut refused = BTreeSet::new();
         for assignment in assignments {
@@ -97,7 +96,7 @@ impl Layers {
             }
         }
         let config = configured(&settings);
-        for rule in rules::rules(&config) {
+        for rule in constraints::rules(&config) {
             if let Some(must) = rule.broken() {
                 judge(&rule, must, &settings, &refused, &mut problems);
             }
@@ -106,13 +105,13 @@ impl Layers {
         Ok(Layered::new(config, settings))
     }
 
-    fn read(&self) -> Reader {
-        let mut reader = Reader::default();
+    fn read(&self) -> SourceReader {
+        let mut reader = SourceReader::default();
         for (path, text) in &self.files {
             if text.len() > FILE_BYTES_MAX {
                 let (path, bytes) = (path.clone(), text.len());
                 let bytes_max = FILE_BYTES_MAX;
-                reader.problems.add(|| Problem::TooLarge { path, bytes, bytes_max });
+                reader.problems.add(|| ConfigProblem::TooLarge { path, bytes, bytes_max });
             } else {
                 reader.file(path, text);
             }
@@ -131,34 +130,34 @@ impl Layers {
 /// alone on top of the defaults, so that one invalid value does not hide another.
 fn misfit(assignment: &Assignment) -> Option<String> {
     let table = Schema::embedded().overlaid([(&assignment.key, &assignment.value)]);
-    Config::deserialize(table).err().map(|error| error.message().to_owned())
+    Config::from_table(table).err().map(|error| error.message().to_owned())
 }
 
 fn configured(settings: &BTreeMap<Key, Setting>) -> Config {
     let values = settings.iter().map(|(key, setting)| (key, &setting.value));
-    Config::deserialize(Schema::embedded().overlaid(values))
+    Config::from_table(Schema::embedded().overlaid(values))
         .expect("each value was tried alone, and no type looks at more than one of them")
 }
 
 fn defaults() -> BTreeMap<Key, Setting> {
-    let setting = |value: &Value| Setting { value: value.clone(), origin: Origin::Default };
+    let setting = |value: &Value| Setting { value: value.clone(), origin: ValueSource::Default };
     Schema::embedded().known().map(|(key, known)| (key.clone(), setting(&known.value))).collect()
 }
 
-fn unfit(assignment: &Assignment, must: String) -> Problem {
+fn unfit(assignment: &Assignment, must: String) -> ConfigProblem {
     let Assignment { key, value, origin } = assignment;
     let known = Schema::embedded().setting(key).expect("only settings that exist are assigned");
     let mut given = given(key, value, origin);
     if MAYBE_SECRET.iter().any(|secret| *key == Key::new(*secret)) {
         given.value = "(not shown)".to_owned();
     }
-    Problem::Unfit { given, must, default: shorten(&known.value.to_string()) }
+    ConfigProblem::Unfit { given, must, default: shorten(&known.value.to_string()) }
 }
 
 /// Reports a broken rule, unless one of its values was refused. In that case the default stands in
 /// for the refused value, and the rule may hold once the user has corrected it.
 fn judge(
-    rule: &Rule,
+    rule: &Constraint,
     must: String,
     settings: &BTreeMap<Key, Setting>,
     refused: &BTreeSet<Key>,
@@ -170,18 +169,18 @@ fn judge(
     let given = rule
         .keys()
         .filter_map(|key| Some((key, settings.get(key)?)))
-        .filter(|(_, setting)| rule.shows_defaults() || setting.origin != Origin::Default)
+        .filter(|(_, setting)| rule.shows_defaults() || setting.origin != ValueSource::Default)
         .map(|(key, setting)| given(key, &setting.value, &setting.origin))
         .collect();
-    problems.add(|| Problem::Unsound { given, must });
+    problems.add(|| ConfigProblem::Unsound { given, must });
 }
 
 /// Settings into which a user may put a secret by mistake. Messages do not repeat an invalid value
 /// of these. A valid value is the name of a variable, or a URL without a password.
 const MAYBE_SECRET: [[&str; 2]; 2] = [["embedder", "key_variable"], ["embedder", "url"]];
 
-fn given(key: &Key, value: &Value, origin: &Origin) -> Given {
-    Given {
+fn given(key: &Key, value: &Value, origin: &ValueSource) -> GivenSetting {
+    GivenSetting {
         key: shorten(&key.to_string()),
         value: shorten(&value.to_string()),
         origin: origin.clone(),

@@ -22,29 +22,33 @@
 //! The file `default.toml` is the only source of defaults. It documents every key, and
 //! [`Config::default`] parses it. The environment variable of a key is `KLNODE__` followed by its
 //! sections and its name in capitals, joined by two underscores: `trust.hop_max` is
-//! `KLNODE__TRUST__HOP_MAX`.
+//! `KLNODE__TRUST__HOP_MAX`. Keys that few operators need are below `tuning`, in the file and in
+//! their names; the fields of [`Config`] leave that part out.
 //!
 //! Resolving a configuration has three steps. [`Layers`] splits its texts into assignments of
 //! values to keys. It checks each assignment alone against the types of the [`Config`] structs, so
 //! that one run reports all errors. Then it overlays the valid assignments on the defaults and
 //! checks the constraints between several keys.
 
-mod assignment;
+#![warn(missing_docs)]
+
+mod constraints;
+mod diagnostics;
 mod key;
-mod layered;
 mod layers;
-mod origin;
-mod problem;
-mod rules;
+mod old_keys;
+mod resolved_config;
 mod schema;
 pub mod sections;
+mod sources;
 pub mod units;
+mod value_source;
 
-pub use layered::{Explained, Layered};
+pub use diagnostics::{ConfigError, ConfigProblem, GivenSetting};
 pub use layers::{FILE_BYTES_MAX, Layers};
-pub use origin::Origin;
-pub use problem::{ConfigError, Given, Problem};
+pub use resolved_config::{Layered, SettingReport};
 pub use sections::Config;
+pub use value_source::ValueSource;
 
 /// The embedded `default.toml`: every key with its default and a comment. `klnode config` prints
 /// it.

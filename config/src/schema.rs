@@ -11,17 +11,15 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table, Value};
 
 use crate::DEFAULT_TOML;
+use crate::diagnostics::shorten;
 use crate::key::Key;
-use crate::problem::shorten;
+use crate::old_keys;
+use crate::sections::TUNING;
 
 /// The section whose tables have user-defined names: one table per workspace.
-const NAMED: [&str; 2] = ["retrieval", "workspace_weights"];
+const NAMED: [&str; 3] = [TUNING, "retrieval", "workspace_weights"];
 /// The section that defines the keys of those tables.
-const NAMED_LIKE: [&str; 2] = ["retrieval", "weights"];
-
-/// Settings of earlier versions. A file that still has one is read as if it did not: the node starts
-/// after an upgrade.
-const RETIRED: [&str; 2] = ["status.stale_prediction_errors_min", "status.stale_uses_below"];
+const NAMED_LIKE: [&str; 3] = [TUNING, "retrieval", "weights"];
 
 /// Minimum similarity for a suggestion, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.6;
@@ -31,14 +29,14 @@ static EMBEDDED: LazyLock<Schema> = LazyLock::new(|| Schema::read(DEFAULT_TOML))
 /// All existing settings.
 #[derive(Debug)]
 pub(crate) struct Schema {
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<Key, KnownSetting>,
     sections: BTreeSet<Key>,
     defaults: Table,
 }
 
 /// One existing setting.
 #[derive(Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownSetting {
     /// The default value.
     pub(crate) value: Value,
     /// The comment above it in `default.toml`, as one paragraph.
@@ -47,14 +45,18 @@ pub(crate) struct Known {
     pub(crate) line: usize,
 }
 
-/// The meaning of a key: a setting, a section, or neither.
+/// The meaning of a key in this version of klnode.
 #[derive(Debug)]
-pub(crate) enum Place<'a> {
-    Setting(&'a Known),
+pub(crate) enum KeyMeaning<'a> {
+    Setting(&'a KnownSetting),
     Section,
     /// A setting of an earlier version that has no effect any more.
     Retired,
-    Nowhere,
+    /// A setting of an earlier version, with its present key.
+    MovedSetting(Key),
+    /// A section of an earlier version, with its present key.
+    MovedSection(Key),
+    Unknown,
 }
 
 impl Schema {
@@ -85,38 +87,55 @@ impl Schema {
                     let comment = comment_above(text, line);
                     let value = owned(value.clone())
                         .expect("every number of the embedded default.toml fits its type");
-                    self.known.insert(key, Known { value, comment, line });
+                    self.known.insert(key, KnownSetting { value, comment, line });
                 }
             }
         }
     }
 
     /// Every setting with its default, ordered by key.
-    pub(crate) fn known(&self) -> impl Iterator<Item = (&Key, &Known)> {
+    pub(crate) fn known(&self) -> impl Iterator<Item = (&Key, &KnownSetting)> {
         self.known.iter()
     }
 
     /// The setting with this key. A key in a table with a user-defined name has the default of the
     /// common table.
-    pub(crate) fn setting(&self, key: &Key) -> Option<&Known> {
+    pub(crate) fn setting(&self, key: &Key) -> Option<&KnownSetting> {
         match key.parts() {
-            [first, second, _, name] if [first, second] == NAMED => {
+            [first, second, third, _, name] if [first, second, third] == NAMED => {
                 self.known.get(&Key::new(NAMED_LIKE).child(name))
             }
             _ => self.known.get(key),
         }
     }
 
-    /// Whether the key is a setting, a section, or unknown.
-    pub(crate) fn place(&self, key: &Key) -> Place<'_> {
+    /// The key that fills this field of `Config`: the path of the field, or that path inside
+    /// `tuning`. `None` if there is no such field. A section that is in both places has two keys,
+    /// and the shorter one is returned.
+    pub(crate) fn key_of(&self, field: &Key) -> Option<Key> {
+        let tuning = Key::new([TUNING].into_iter().chain(field.parts().iter().map(String::as_str)));
+        let exists = |key: &Key| self.setting(key).is_some() || self.is_section(key);
+        [field.clone(), tuning].into_iter().find(exists)
+    }
+
+    fn is_section(&self, key: &Key) -> bool {
+        self.sections.contains(key) || is_named_table(key)
+    }
+
+    /// Whether the key is a setting, a section, a key of an earlier version, or unknown.
+    pub(crate) fn meaning(&self, key: &Key) -> KeyMeaning<'_> {
         if let Some(known) = self.setting(key) {
-            Place::Setting(known)
-        } else if self.sections.contains(key) || is_named_table(key) {
-            Place::Section
-        } else if RETIRED.contains(&key.to_string().as_str()) {
-            Place::Retired
+            KeyMeaning::Setting(known)
+        } else if self.is_section(key) {
+            KeyMeaning::Section
+        } else if old_keys::is_retired(key) {
+            KeyMeaning::Retired
         } else {
-            Place::Nowhere
+            match self.key_of(&old_keys::renamed(key)) {
+                Some(present) if self.is_section(&present) => KeyMeaning::MovedSection(present),
+                Some(present) => KeyMeaning::MovedSetting(present),
+                None => KeyMeaning::Unknown,
+            }
         }
     }
 
@@ -176,26 +195,22 @@ impl Schema {
 
 /// True for a table with a user-defined name.
 fn is_named_table(key: &Key) -> bool {
-    matches!(key.parts(), [first, second, _] if [first, second] == NAMED)
+    matches!(key.parts(), [first, second, third, _] if [first, second, third] == NAMED)
 }
 
 /// Fills the missing keys of tables with user-defined names from the common table.
 fn complete_named(table: &mut Table) {
-    let section = |table: &mut Table, [first, second]: [&str; 2]| {
-        let inner = table.get_mut(first)?.get_mut(second)?.as_table_mut()?;
-        Some(std::mem::take(inner))
-    };
-    let (Some(like), Some(mut named)) = (section(table, NAMED_LIKE), section(table, NAMED)) else {
-        return;
-    };
+    let Some(common) = section_mut(table, NAMED_LIKE).cloned() else { return };
+    let Some(named) = section_mut(table, NAMED) else { return };
     for own in named.iter_mut().filter_map(|(_, own)| own.as_table_mut()) {
-        for (name, value) in &like {
+        for (name, value) in &common {
             own.entry(name.as_str()).or_insert_with(|| value.clone());
         }
     }
-    for ([first, second], content) in [(NAMED_LIKE, like), (NAMED, named)] {
-        table[first][second] = Value::Table(content);
-    }
+}
+
+fn section_mut<'a>(table: &'a mut Table, path: [&str; 3]) -> Option<&'a mut Table> {
+    path.into_iter().try_fold(table, |table, name| table.get_mut(name)?.as_table_mut())
 }
 
 /// Converts a parsed value into one that does not borrow from the text.
@@ -230,9 +245,11 @@ mod tests {
     #[test]
     fn a_misspelt_key_is_nearest_to_the_one_that_was_meant() {
         let cases = [
-            ("retreival.pin_bonus", "retrieval.pin_bonus"),
-            ("retrieval.pin_bouns", "retrieval.pin_bonus"),
-            ("pin_bonus", "retrieval.pin_bonus"),
+            ("retreival.pin_bonus", "tuning.retrieval.pin_bonus"),
+            ("retrieval.pin_bouns", "tuning.retrieval.pin_bonus"),
+            ("pin_bonus", "tuning.retrieval.pin_bonus"),
+            ("tuning.trust.hop_max", "trust.hop_max"),
+            ("tuning.upkeep.pause", "tuning.maintenance.pause"),
             ("status.hop_max", "trust.hop_max"),
             ("filter.egres.tags_deny", "filter.egress.tags_deny"),
             ("Log.Level", "log.level"),
@@ -256,16 +273,17 @@ mod tests {
 
     #[test]
     fn a_table_named_by_the_user_takes_the_rest_of_its_keys_from_the_common_one() {
-        let key = Key::parse("retrieval.workspace_weights.team.semantic").unwrap();
+        let key = Key::parse("tuning.retrieval.workspace_weights.team.semantic").unwrap();
         let value = Value::Float(0.4);
         let table = Schema::embedded().overlaid([(&key, &value)]);
-        let team = &table["retrieval"]["workspace_weights"]["team"];
+        let retrieval = &table["tuning"]["retrieval"];
+        let team = &retrieval["workspace_weights"]["team"];
         assert_eq!(team["semantic"], value);
-        assert_eq!(team["thread"], table["retrieval"]["weights"]["thread"]);
+        assert_eq!(team["thread"], retrieval["weights"]["thread"]);
     }
 
     #[test]
-    fn lines_are_counted_from_one_whatever_ends_them() {
+    fn lines_are_counted_from_one_with_any_line_ending() {
         assert_eq!(line_of("a\r\nb\nc", 0), 1);
         assert_eq!(line_of("a\r\nb\nc", 3), 2);
         assert_eq!(line_of("a\r\nb\nc", 5), 3);

@@ -2,13 +2,13 @@
 //!
 //! [`Claims`] is a struct of lattices: multi-value registers for texts, LWW element sets for tags,
 //! citations and links. The claims of different authors are never merged with each other.
-//! [`crate::view`] decides whose claims a reader sees.
+//! [`crate::entry_view`] decides whose claims a reader sees.
 
-use crate::gset::{GSet, Word};
-use crate::ids::{AuthorId, EntryId, MarkId};
+use crate::ids::{AuthorId, EntryId, RetractionId};
 use crate::lattice::Lattice;
-use crate::lww::{Lww, Register};
-use crate::retraction::Marks;
+use crate::lww_set::{ElementState, LwwSet};
+use crate::register::{MvRegister, Register};
+use crate::retraction::RetractionSet;
 use crate::time::WallTime;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,9 +46,14 @@ impl TextSet {
     pub const ANCHOR_REPOSITORIES: Self = Self(11);
     /// On a workspace charter: the names of members, each as key and name.
     pub const NAMES: Self = Self(12);
+    /// On page 0 of a removal: the removed key, as hex, while the author states its removal.
+    pub const REMOVED: Self = Self(13);
+    /// On a page of a removal: digests of the removed key's records that still count, several to an
+    /// element, as hex. Missing from [`Self::KNOWN`]: readers need no list of digests.
+    pub const CUT: Self = Self(14);
 
     /// The sets that readers see, with their names.
-    pub const KNOWN: [(Self, &'static str); 11] = [
+    pub const KNOWN: [(Self, &'static str); 12] = [
         (Self::TAGS, "tags"),
         (Self::ANCHORS, "anchors"),
         (Self::VERIFY_STEPS, "verify_steps"),
@@ -60,6 +65,7 @@ impl TextSet {
         (Self::CHECKOUTS, "checkouts"),
         (Self::GRANTS, "grants"),
         (Self::NAMES, "names"),
+        (Self::REMOVED, "removed"),
     ];
 
     /// The set's name, if readers see it.
@@ -98,6 +104,54 @@ impl Relation {
     pub const SAME_AS: Self = Self(3);
     /// Any other relation.
     pub const RELATED: Self = Self(4);
+    /// The entry describes a part of what the target describes.
+    pub const PART_OF: Self = Self(5);
+    /// The entry describes something that uses what the target describes.
+    pub const USES: Self = Self(6);
+    /// The entry describes something that needs what the target describes.
+    pub const DEPENDS_ON: Self = Self(7);
+    /// The entry describes the cause of what the target describes.
+    pub const CAUSES: Self = Self(8);
+    /// The entry is evidence for the target.
+    pub const SUPPORTS: Self = Self(9);
+    /// The entry says the opposite of the target.
+    pub const CONTRADICTS: Self = Self(10);
+
+    /// All known relations with their names, ordered by number.
+    pub const KNOWN: [(Self, &str); 10] = [
+        (Self::DERIVED_FROM, "derived_from"),
+        (Self::SUPERSEDES, "supersedes"),
+        (Self::SAME_AS, "same_as"),
+        (Self::RELATED, "related"),
+        (Self::PART_OF, "part_of"),
+        (Self::USES, "uses"),
+        (Self::DEPENDS_ON, "depends_on"),
+        (Self::CAUSES, "causes"),
+        (Self::SUPPORTS, "supports"),
+        (Self::CONTRADICTS, "contradicts"),
+    ];
+
+    /// Relations that say what entries describe and change no judgement, so that any edit may state
+    /// them.
+    pub const DESCRIPTIVE: [Self; 7] = [
+        Self::RELATED,
+        Self::PART_OF,
+        Self::USES,
+        Self::DEPENDS_ON,
+        Self::CAUSES,
+        Self::SUPPORTS,
+        Self::CONTRADICTS,
+    ];
+
+    /// The relation's name, if it is known.
+    pub fn name(self) -> Option<&'static str> {
+        Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
+    }
+
+    /// The relation with a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::KNOWN.iter().find(|(_, known)| *known == name).map(|(relation, _)| *relation)
+    }
 }
 
 /// A directed edge from this entry to another.
@@ -113,15 +167,15 @@ pub struct Link {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Claims {
     /// One multi-value register per field of text.
-    pub registers: BTreeMap<Register, Lww>,
+    pub registers: BTreeMap<Register, MvRegister>,
     /// One set per kind of plain text, such as tags.
-    pub texts: BTreeMap<TextSet, GSet<String>>,
+    pub texts: BTreeMap<TextSet, LwwSet<String>>,
     /// Evidence for the entry.
-    pub citations: GSet<Citation>,
+    pub citations: LwwSet<Citation>,
     /// Edges to other entries.
-    pub links: GSet<Link>,
+    pub links: LwwSet<Link>,
     /// The author's latest archive or unarchive operation: `Present` means archived.
-    pub archival: Option<Word>,
+    pub archival: Option<ElementState>,
 }
 
 impl Lattice for Claims {
@@ -136,9 +190,10 @@ impl Lattice for Claims {
 
 impl Claims {
     /// The `after` list of each register value and each set operation.
-    fn histories(&self) -> impl Iterator<Item = &BTreeSet<MarkId>> {
-        let values = self.registers.values().flat_map(Lww::iter).map(|(_, value)| &value.after);
-        let texts = self.texts.values().flat_map(GSet::iter).map(|(_, word)| &word.after);
+    fn histories(&self) -> impl Iterator<Item = &BTreeSet<RetractionId>> {
+        let values =
+            self.registers.values().flat_map(MvRegister::iter).map(|(_, value)| &value.after);
+        let texts = self.texts.values().flat_map(LwwSet::iter).map(|(_, word)| &word.after);
         let citations = self.citations.iter().map(|(_, word)| &word.after);
         let links = self.links.iter().map(|(_, word)| &word.after);
         let archival = self.archival.iter().map(|word| &word.after);
@@ -147,13 +202,13 @@ impl Claims {
 
     /// True if `marks` suppress any claim here. Every node erases such a payload as a whole; the
     /// author signs the remaining claims again.
-    pub fn has_suppressed(&self, marks: &Marks) -> bool {
+    pub fn has_suppressed(&self, marks: &RetractionSet) -> bool {
         !marks.is_empty() && self.histories().any(|after| marks.suppress(after))
     }
 
     /// Removes the claims that `marks` suppress.
     #[must_use]
-    pub fn without_suppressed(mut self, marks: &Marks) -> Self {
+    pub fn without_suppressed(mut self, marks: &RetractionSet) -> Self {
         for register in self.registers.values_mut() {
             register.retain(|value| !marks.suppress(&value.after));
         }
@@ -188,8 +243,8 @@ impl Claims {
     }
 
     /// All retractions that the claims here name in `after`.
-    pub fn marks(&self) -> Marks {
-        let mut marks = Marks::default();
+    pub fn marks(&self) -> RetractionSet {
+        let mut marks = RetractionSet::default();
         for mark in self.histories().flatten() {
             marks.insert(*mark);
         }
@@ -198,6 +253,6 @@ impl Claims {
 
     /// True if `author` wrote every register value. A value repeats the author of its record.
     pub fn is_all_by(&self, author: AuthorId) -> bool {
-        self.registers.values().flat_map(Lww::iter).all(|(_, value)| value.author == author)
+        self.registers.values().flat_map(MvRegister::iter).all(|(_, value)| value.author == author)
     }
 }

@@ -4,9 +4,9 @@
 //! node's. Counters, links and the archive mark are no change of the entry and do not move the date.
 
 use crate::claims::Claims;
-use crate::gset::GSet;
-use crate::lww::Lww;
+use crate::lww_set::LwwSet;
 use crate::origin::Origin;
+use crate::register::MvRegister;
 use crate::time::{Hlc, WallTime};
 
 /// When an entry was created and last changed.
@@ -42,8 +42,9 @@ impl Dates {
 
 /// The stamps of everything that an author set, added or withdrew.
 fn stamps(claims: &Claims) -> Vec<Hlc> {
-    let registers = claims.registers.values().flat_map(Lww::iter).map(|(_, value)| value.stamp);
-    let texts = claims.texts.values().flat_map(GSet::iter).map(|(_, word)| word.stamp);
+    let registers =
+        claims.registers.values().flat_map(MvRegister::iter).map(|(_, value)| value.stamp);
+    let texts = claims.texts.values().flat_map(LwwSet::iter).map(|(_, word)| word.stamp);
     let citations = claims.citations.iter().map(|(_, word)| word.stamp);
     registers.chain(texts).chain(citations).collect()
 }
@@ -52,10 +53,10 @@ fn stamps(claims: &Claims) -> Vec<Hlc> {
 mod tests {
     use super::*;
     use crate::claims::{Link, Relation, TextSet};
-    use crate::gset::{Presence, Word};
     use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
-    use crate::lww::{Register, Value};
+    use crate::lww_set::{ElementState, Presence};
     use crate::origin::Memory;
+    use crate::register::{Register, RegisterValue};
     use std::collections::BTreeSet;
 
     const NOW: WallTime = WallTime::from_millis(10_000_000);
@@ -64,8 +65,8 @@ mod tests {
         Hlc::new(WallTime::from_millis(ms), 0)
     }
 
-    fn word(ms: u64) -> Word {
-        Word { stamp: at(ms), presence: Presence::Present, after: BTreeSet::new() }
+    fn word(ms: u64) -> ElementState {
+        ElementState { stamp: at(ms), presence: Presence::Present, after: BTreeSet::new() }
     }
 
     fn created() -> Origin {
@@ -79,7 +80,7 @@ mod tests {
     }
 
     fn titled(ms: u64) -> Claims {
-        let value = Value {
+        let value = RegisterValue {
             text: "title".into(),
             stamp: at(ms),
             author: AuthorId::from_bytes([1; 32]),

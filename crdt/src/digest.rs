@@ -1,7 +1,7 @@
 //! BLAKE3 hashes with domain separation.
 //!
 //! Each use of a hash has its own BLAKE3 context, so a hash for one use never equals a hash for
-//! another. [`Fields`] hashes each field after its length, so two different lists of fields never
+//! another. [`FieldHasher`] hashes each field after its length, so two different lists of fields never
 //! have the same encoding.
 
 use crate::ids::Digest;
@@ -30,6 +30,8 @@ pub enum Context {
     Text,
     /// A stored record, as a checksum of its row. Never part of a record.
     Row,
+    /// Author, boot and branch of an edit. The actor of a document's change is the first 16 bytes.
+    Actor,
 }
 
 /// The derived key of each context, in the order of [`Context::ALL`]. Cached, because deriving it
@@ -39,7 +41,7 @@ static KEYS: LazyLock<[ContextKey; Context::ALL.len()]> =
 
 impl Context {
     /// All contexts, in the order of declaration, so that `self as usize` is an index.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Record,
         Self::Payload,
         Self::Value,
@@ -49,6 +51,7 @@ impl Context {
         Self::Slot,
         Self::Text,
         Self::Row,
+        Self::Actor,
     ];
 
     /// Starts a hash in this context.
@@ -68,6 +71,7 @@ impl Context {
             Self::Slot => "klnode v1 slot",
             Self::Text => "klnode v1 shown text",
             Self::Row => "klnode v1 stored record",
+            Self::Actor => "klnode v1 document actor",
         }
     }
 }
@@ -80,9 +84,9 @@ pub fn of(context: Context, bytes: &[u8]) -> Digest {
 }
 
 /// Hashes a list of fields, each preceded by its length.
-pub struct Fields(Hasher);
+pub struct FieldHasher(Hasher);
 
-impl Fields {
+impl FieldHasher {
     /// Starts an empty list in a context.
     pub fn new(context: Context) -> Self {
         Self(context.hasher())
@@ -122,8 +126,8 @@ mod tests {
 
     #[test]
     fn moving_a_byte_between_fields_changes_the_hash() {
-        let one = Fields::new(Context::Origin).field(b"ab").field(b"c").finish();
-        let two = Fields::new(Context::Origin).field(b"a").field(b"bc").finish();
+        let one = FieldHasher::new(Context::Origin).field(b"ab").field(b"c").finish();
+        let two = FieldHasher::new(Context::Origin).field(b"a").field(b"bc").finish();
         assert_ne!(one, two);
     }
 

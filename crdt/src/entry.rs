@@ -1,18 +1,18 @@
 //! The entry: the join of all live records about one piece of knowledge.
 //!
 //! [`Entry`] is a struct of lattices, separated by author. It selects nothing and hides nothing:
-//! [`crate::view`] turns it into the view of one reader at one moment.
+//! [`crate::entry_view`] turns it into the view of one reader at one moment.
 
 use crate::claims::Claims;
+use crate::entry_type::{EntryType, code_digits};
 use crate::header::Facet;
 use crate::ids::{AuthorId, Digest, EntryId};
-use crate::kind::{Kind, code_digits};
 use crate::lattice::Lattice;
-use crate::lww::Register;
 use crate::origin::Origin;
 use crate::payload::Payload;
 use crate::record::Record;
-use crate::retraction::Marks;
+use crate::register::Register;
+use crate::retraction::RetractionSet;
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct Entry {
     /// The counters of each author.
     pub tallies: BTreeMap<AuthorId, Tally>,
     /// The retractions of each author.
-    pub marks: BTreeMap<AuthorId, Marks>,
+    pub marks: BTreeMap<AuthorId, RetractionSet>,
     /// The digest of the tombstone; the least one wins. If it is set, all other fields are empty.
     pub tombstone: Option<Digest>,
 }
@@ -53,7 +53,7 @@ impl Entry {
     pub fn code(&self, entry: EntryId) -> String {
         let types = self.claims.values().filter_map(|said| said.registers.get(&Register::TYPE));
         let mut texts = types.flat_map(|values| values.iter().map(|(_, value)| &value.text));
-        let kind = texts.find_map(|text| Kind::parse(text));
+        let kind = texts.find_map(|text| EntryType::parse(text));
         kind.map_or_else(|| code_digits(entry), |kind| kind.code(entry))
     }
 
@@ -87,5 +87,31 @@ impl Entry {
             }
             _ => false,
         }
+    }
+}
+
+impl Record {
+    /// The content of this record alone, as an entry.
+    pub fn to_entry(&self) -> Entry {
+        let mut entry = Entry::default();
+        let author = self.author();
+        match self.payload() {
+            None => {}
+            Some(Payload::Claims { origin, claims }) => {
+                entry.origin = origin.clone();
+                entry.claims.insert(author, claims.clone());
+            }
+            Some(Payload::Tally(tally)) => {
+                entry.tallies.insert(author, tally.clone());
+            }
+            Some(Payload::Retraction { origin, mark }) => {
+                entry.origin = origin.clone();
+                entry.marks.entry(author).or_default().insert(*mark);
+            }
+            // The text of a document is no part of the joined entry.
+            Some(Payload::Edit(_)) => {}
+            Some(Payload::Tombstone(_)) => entry = Entry::forgotten(self.digest()),
+        }
+        entry
     }
 }

@@ -7,17 +7,17 @@
 use crate::header::{Header, SignedHeader};
 use crate::ids::{AuthorId, EntryId};
 use crate::key::Signature;
-use crate::record::Refusal;
+use crate::refusal::RecordError;
 use serde::{Deserialize, Serialize};
 
 /// Two contradicting headers, the one with the lesser digest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
+pub struct EquivocationProof {
     first: SignedHeader,
     second: SignedHeader,
 }
 
-/// A proof on the wire and in the store. Not verified; see [`Proof::verify`].
+/// A proof on the wire and in the store. Not verified; see [`EquivocationProof::verify`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawProof {
     /// The encoded headers.
@@ -28,7 +28,7 @@ pub struct RawProof {
     pub signatures: (Signature, Signature),
 }
 
-impl Proof {
+impl EquivocationProof {
     /// Returns a proof if the two headers contradict each other.
     pub fn find(a: &SignedHeader, b: &SignedHeader) -> Option<Self> {
         let (one, two) = (a.header(), b.header());
@@ -43,10 +43,10 @@ impl Proof {
     }
 
     /// Verifies a proof from an untrusted source.
-    pub fn verify(raw: &RawProof) -> Result<Self, Refusal> {
+    pub fn verify(raw: &RawProof) -> Result<Self, RecordError> {
         let first = SignedHeader::verify(&raw.headers.0, raw.signatures.0)?;
         let second = SignedHeader::verify(&raw.headers.1, raw.signatures.1)?;
-        Self::find(&first, &second).ok_or(Refusal::BadPayload("the headers do not contradict"))
+        Self::find(&first, &second).ok_or(RecordError::BadPayload("the headers do not contradict"))
     }
 
     /// The author who equivocated.

@@ -41,7 +41,7 @@ impl Thousandths {
 
 /// One cell or folded total, as a reader counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Counted {
+pub struct CountedAmount {
     /// Age in whole days, for decay. A folded total always has the age [`FOLD_AFTER_DAYS`], which
     /// says nothing about the days on which it was counted.
     pub age_days: u32,
@@ -51,7 +51,7 @@ pub struct Counted {
     pub is_folded: bool,
 }
 
-impl Counted {
+impl CountedAmount {
     /// The day of the cell; `None` for a folded total, whose days are unknown.
     #[must_use]
     pub fn day(&self, today: Day) -> Option<Day> {
@@ -119,7 +119,7 @@ impl GCounter {
     /// The cells and totals that count on `today`. Cells dated in the future and the boots in
     /// `reset` do not count. If a boot has both a folded total and cells, only the greater of the
     /// total and the sum counts, so an old copy of cells that were folded elsewhere adds nothing.
-    pub fn counted(&self, today: Day, reset: &BTreeSet<Boot>) -> Vec<Counted> {
+    pub fn counted(&self, today: Day, reset: &BTreeSet<Boot>) -> Vec<CountedAmount> {
         let mut counted = Vec::with_capacity(self.cells.len() + self.folds.len());
         for boot in self.boots().difference(reset) {
             let cells = self.cells.range((*boot, Day(0))..=(*boot, Day(u32::MAX)));
@@ -128,9 +128,9 @@ impl GCounter {
             let fold = self.folds.get(boot).map_or(0, |fold| fold.0);
             if fold >= raw_sum && fold > 0 {
                 let (age_days, amount) = (FOLD_AFTER_DAYS, Thousandths(fold));
-                counted.push(Counted { age_days, amount, is_folded: true });
+                counted.push(CountedAmount { age_days, amount, is_folded: true });
             } else {
-                counted.extend(cells.map(|((_, day), amount)| Counted {
+                counted.extend(cells.map(|((_, day), amount)| CountedAmount {
                     age_days: today.days_since(*day),
                     amount: Thousandths(amount.0),
                     is_folded: false,

@@ -8,11 +8,14 @@
 use crate::digest::{self, Context};
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation};
 use crate::key::{Purpose, SecretKey, Signature};
-use crate::limits::{ABSORBS_MAX, FORMAT, HEADER_BYTES_MAX, HEADER_ITEMS_MAX, PAYLOAD_BYTES_MAX};
-use crate::record::{Refusal, at_most};
+use crate::limits::{
+    ABSORBS_MAX, EDITS_MAX, FORMAT, HEADER_BYTES_MAX, HEADER_ITEMS_MAX, PAYLOAD_BYTES_MAX,
+};
+use crate::refusal::{RecordError, at_most};
 use crate::time::Hlc;
-use crate::version::{Place, Version};
-use crate::wire::{self, bounded::Bounds};
+use crate::version_vector::{Slot, VersionVector};
+use crate::wire;
+use crate::wire::msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::fmt;
 
@@ -24,6 +27,8 @@ pub enum Facet {
     Claims,
     /// Counters of successes, failures and confirmations.
     Tally,
+    /// A change of a playbook's text.
+    Edit,
     /// A retraction of the author's own claims.
     Retraction,
     /// The deletion of the entry.
@@ -32,13 +37,19 @@ pub enum Facet {
 
 impl Facet {
     /// All facets of this format.
-    pub const ALL: [Self; 4] = [Self::Claims, Self::Tally, Self::Retraction, Self::Tombstone];
+    pub const ALL: [Self; 5] =
+        [Self::Claims, Self::Tally, Self::Edit, Self::Retraction, Self::Tombstone];
 
-    /// The number of the facet on the wire. 3 is reserved for edits of documents.
+    /// The facets that make up the state of an entry. A document may have thousands of edits, which
+    /// are only read to merge its text.
+    pub const OF_ENTRY: [Self; 4] = [Self::Claims, Self::Tally, Self::Retraction, Self::Tombstone];
+
+    /// The number of the facet on the wire.
     pub const fn code(self) -> u8 {
         match self {
             Self::Claims => 1,
             Self::Tally => 2,
+            Self::Edit => 3,
             Self::Retraction => 4,
             Self::Tombstone => 5,
         }
@@ -65,7 +76,7 @@ pub struct Header {
     /// The facet of the payload.
     pub facet: Facet,
     /// The slot of the record.
-    pub place: Place,
+    pub place: Slot,
     /// The counter within the slot. It increases with each record.
     pub counter: u64,
     /// Time of signing, by the author's clock. Set comparison between peers sorts by it; no merge
@@ -73,7 +84,7 @@ pub struct Header {
     pub stamp: Hlc,
     /// Older slots of the same author whose content the payload includes, each up to a counter.
     /// Sorted.
-    pub absorbs: Vec<(Place, u64)>,
+    pub absorbs: Vec<(Slot, u64)>,
     /// Length of the payload in bytes.
     pub payload_bytes: u32,
     /// Digest of the encoded payload.
@@ -136,7 +147,8 @@ impl<'de> de::Visitor<'de> for HeaderVisitor {
     }
 }
 
-const BOUNDS: Bounds = Bounds { bytes_max: HEADER_BYTES_MAX, items_max: HEADER_ITEMS_MAX };
+const BOUNDS: MsgpackLimits =
+    MsgpackLimits { bytes_max: HEADER_BYTES_MAX, items_max: HEADER_ITEMS_MAX };
 
 impl Header {
     fn encode(&self) -> Vec<u8> {
@@ -156,20 +168,20 @@ impl Header {
         ))
     }
 
-    fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+    fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         let wire: WireHeader = wire::decode(bytes, BOUNDS)?;
         let facet = Facet::from_code(wire.3).filter(|_| wire.0 <= FORMAT);
         let header = Self {
             entry: wire.1,
             author: wire.2,
-            facet: facet.ok_or(Refusal::NewerFormat { format: wire.0, facet: wire.3 })?,
-            place: Place { boot: wire.4, generation: wire.5 },
+            facet: facet.ok_or(RecordError::NewerFormat { format: wire.0, facet: wire.3 })?,
+            place: Slot { boot: wire.4, generation: wire.5 },
             counter: wire.6,
             stamp: wire.7,
             absorbs: wire
                 .8
                 .into_iter()
-                .map(|(boot, generation, counter)| (Place { generation, boot }, counter))
+                .map(|(boot, generation, counter)| (Slot { generation, boot }, counter))
                 .collect(),
             payload_bytes: wire.9,
             payload_digest: wire.10,
@@ -178,14 +190,29 @@ impl Header {
         Ok(header)
     }
 
-    fn check(&self) -> Result<(), Refusal> {
+    fn check(&self) -> Result<(), RecordError> {
         at_most("the header", "absorbed slots", self.absorbs.len(), ABSORBS_MAX)?;
         at_most("the payload", "bytes", self.payload_bytes as usize, PAYLOAD_BYTES_MAX)?;
+        if self.facet == Facet::Edit {
+            check_edit_number(self.counter)?;
+            if self.place.generation != Generation(0) || !self.absorbs.is_empty() {
+                return Err(RecordError::BadPayload("an edit absorbs nothing"));
+            }
+        }
         let is_sorted = self.absorbs.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let are_older =
             self.absorbs.iter().all(|(place, _)| place.generation < self.place.generation);
-        if is_sorted && are_older { Ok(()) } else { Err(Refusal::BadAbsorbs) }
+        if is_sorted && are_older { Ok(()) } else { Err(RecordError::BadAbsorbs) }
     }
+}
+
+/// Checks the number of an edit.
+pub(crate) fn check_edit_number(number: u64) -> Result<(), RecordError> {
+    if number == 0 {
+        return Err(RecordError::BadPayload("edits are numbered from 1"));
+    }
+    let found = usize::try_from(number).unwrap_or(usize::MAX);
+    at_most("the author", "edits of one document", found, EDITS_MAX as usize)
 }
 
 /// A header with its signed bytes and its signature. Only [`SignedHeader::seal`],
@@ -213,23 +240,23 @@ impl SignedHeader {
     }
 
     /// Decodes a header from an untrusted source, and checks its limits and its signature.
-    pub fn verify(bytes: &[u8], signature: Signature) -> Result<Self, Refusal> {
+    pub fn verify(bytes: &[u8], signature: Signature) -> Result<Self, RecordError> {
         let checked = Self::read_back(bytes, signature)?;
         if !checked.header.author.has_signed(Purpose::Record, bytes, &signature) {
-            return Err(Refusal::BadSignature);
+            return Err(RecordError::BadSignature);
         }
         Ok(checked)
     }
 
     /// True if the author named in the header signed it. Works for headers of later formats, too.
     pub fn is_signed(bytes: &[u8], signature: Signature) -> bool {
-        let wire: Result<WireHeader, Refusal> = wire::decode(bytes, BOUNDS);
+        let wire: Result<WireHeader, RecordError> = wire::decode(bytes, BOUNDS);
         wire.is_ok_and(|wire| wire.2.has_signed(Purpose::Record, bytes, &signature))
     }
 
     /// Decodes a header from the store. It was verified before it was stored, so the signature is
     /// not checked again.
-    pub fn read_back(bytes: &[u8], signature: Signature) -> Result<Self, Refusal> {
+    pub fn read_back(bytes: &[u8], signature: Signature) -> Result<Self, RecordError> {
         let header = Header::decode(bytes)?;
         Ok(Self { header, digest: Self::digest_of(bytes), bytes: bytes.into(), signature })
     }
@@ -260,8 +287,8 @@ impl SignedHeader {
     }
 
     /// The version vector of the record, for comparison with other records of the author.
-    pub fn version(&self) -> Version {
-        Version {
+    pub fn version(&self) -> VersionVector {
+        VersionVector {
             place: self.header.place,
             counter: self.header.counter,
             absorbs: self.header.absorbs.iter().copied().collect(),

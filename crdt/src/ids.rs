@@ -88,7 +88,7 @@ byte_id! {
 }
 byte_id! {
     /// Id of one retraction. Claims that the author writes afterwards name it.
-    MarkId, 16
+    RetractionId, 16
 }
 byte_id! {
     /// Sixteen random bytes that make an id unique.

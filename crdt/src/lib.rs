@@ -3,7 +3,7 @@
 //! An **entry** is one piece of knowledge. A **record** is a signed header and a payload. It holds
 //! the state of one **author** on one entry in one **facet** (claims, tally, retraction or
 //! tombstone), as written after one process start. The join of the records of all authors is the
-//! [`entry::Entry`]. A [`view::View`] is the entry as one reader sees it at one moment.
+//! [`entry::Entry`]. A [`entry_view::EntryView`] is the entry as one reader sees it at one moment.
 //!
 //! ```text
 //! RawRecord --verify--> Record --merge--> Holding    the live records of one author
@@ -17,44 +17,52 @@
 //!
 //! | type | in the literature | difference |
 //! |---|---|---|
-//! | [`lww::Lww`] | multi-value register | a tie-break by stamp picks the value to show |
-//! | [`gset::GSet`] | LWW element set | one instance per author; readers take the union |
+//! | [`register::MvRegister`] | multi-value register | a tie-break by stamp picks the value to show |
+//! | [`lww_set::LwwSet`] | LWW element set | one instance per author; readers take the union |
 //! | [`gcounter::GCounter`] | G-counter | one cell per boot and day |
-//! | [`version::Version`] | version vector | names slots, with a limit on its length |
-//! | [`retraction::Marks`] | G-set | suppresses claims that do not name all of its elements |
+//! | [`version_vector::VersionVector`] | version vector | names slots, with a limit on its length |
+//! | [`retraction::RetractionSet`] | G-set | suppresses claims that do not name all of its elements |
 //!
 //! The crate is pure: it uses no clock, no randomness, no files and no logs. Callers pass in time,
 //! keys and nonces. It computes no scores: each reader judges entries for itself, and judgements
 //! never replicate.
 
-pub mod charter;
+#![warn(missing_docs)]
+
+mod charter_origin;
 pub mod claims;
 pub mod dates;
 pub mod digest;
+pub mod edit;
+pub mod encrypted_key;
 pub mod entry;
+pub mod entry_ref;
+pub mod entry_type;
+pub mod entry_view;
 pub mod equivocation;
 pub mod gcounter;
-pub mod gset;
 pub mod header;
-pub mod holding;
 pub mod ids;
 pub mod key;
-pub mod kind;
 pub mod lattice;
 pub mod limits;
-pub mod lww;
+pub mod live_records;
+pub mod lww_set;
 pub mod origin;
 pub mod payload;
-pub mod person;
 pub mod record;
+pub mod record_builder;
+mod refusal;
+pub mod register;
 pub mod retraction;
+pub mod signed_edit;
 pub mod tally;
 pub mod time;
 pub mod tombstone;
-pub mod version;
-pub mod view;
+pub mod version_vector;
 pub mod wire;
-pub mod writer;
+pub mod workspace_charter;
+pub mod workspace_removal;
 
 #[cfg(feature = "testing")]
 pub mod testing;

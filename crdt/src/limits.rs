@@ -40,6 +40,13 @@ pub const ABSORBS_MAX: usize = 1_024;
 /// Maximum number of live records of one author in one facet of one entry. A peer that sends more
 /// is over quota.
 pub const LIVE_SLOTS_MAX: usize = 64;
+/// Maximum length of the change in one edit record, in bytes.
+pub const EDIT_BYTES_MAX: usize = 64 * 1024;
+/// Greatest number of an edit of one author in one document.
+pub const EDITS_MAX: u32 = 20_000;
+/// Maximum number of edits of one author with the same number. There is more than one only after
+/// copies of a home wrote concurrently.
+pub const EDIT_COPIES_MAX: usize = 4;
 /// Maximum size of a header, in bytes: the fixed part and 1,024 absorbed slots fit.
 pub const HEADER_BYTES_MAX: usize = 32 * 1024;
 /// Maximum size of a payload of any facet, in bytes.

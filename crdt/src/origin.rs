@@ -5,7 +5,7 @@
 //! different ones to different nodes. An imported entry has no creator: its id depends on the
 //! source format and key only, so two members who import the same file get the same entry.
 
-use crate::digest::{Context, Fields};
+use crate::digest::{Context, FieldHasher};
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
 use crate::time::Hlc;
 use std::fmt;
@@ -87,7 +87,7 @@ pub enum Origin {
 impl Origin {
     /// The entry id: a hash of all fields.
     pub fn id(&self) -> EntryId {
-        let fields = Fields::new(Context::Origin)
+        let fields = FieldHasher::new(Context::Origin)
             .field(self.workspace().as_bytes())
             .field(&[self.memory().code()]);
         EntryId::from_bytes(match self {

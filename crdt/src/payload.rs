@@ -5,17 +5,18 @@
 //! counts against the peer.
 
 use crate::claims::{Claims, TextSet};
-use crate::gset::{GSet, Presence};
+use crate::edit::DocumentEdit;
 use crate::header::Facet;
-use crate::ids::{AuthorId, EntryId, MarkId};
+use crate::ids::{AuthorId, EntryId, RetractionId};
 use crate::limits::{
-    CELL_MAX, CONTENT_BYTES_MAX, COUNTER_CELLS_MAX, ELEMENT_BYTES_MAX, IMPORT_KEY_BYTES_MAX,
-    MARKS_MAX, PAYLOAD_BYTES_MAX, REGISTER_BYTES_MAX, REGISTER_VALUES_MAX, REPLACES_MAX,
-    RESET_BOOTS_MAX, SET_ELEMENTS_MAX, TITLE_CHARS_MAX,
+    CELL_MAX, CONTENT_BYTES_MAX, COUNTER_CELLS_MAX, EDIT_BYTES_MAX, ELEMENT_BYTES_MAX,
+    IMPORT_KEY_BYTES_MAX, MARKS_MAX, PAYLOAD_BYTES_MAX, REGISTER_BYTES_MAX, REGISTER_VALUES_MAX,
+    REPLACES_MAX, RESET_BOOTS_MAX, SET_ELEMENTS_MAX, TITLE_CHARS_MAX,
 };
-use crate::lww::{Lww, Register};
+use crate::lww_set::{LwwSet, Presence};
 use crate::origin::Origin;
-use crate::record::{Refusal, at_most};
+use crate::refusal::{RecordError, at_most};
+use crate::register::{MvRegister, Register};
 use crate::tally::{Observation, Tally};
 use crate::tombstone::{Authority, Tombstone};
 use crate::wire;
@@ -33,12 +34,14 @@ pub enum Payload {
     },
     /// The author's counters.
     Tally(Tally),
+    /// A change of a playbook's text.
+    Edit(DocumentEdit),
     /// A retraction of all claims that the author made before.
     Retraction {
         /// The preimage of the entry id, if the author carries it.
         origin: Option<Origin>,
         /// The id of this retraction.
-        mark: MarkId,
+        mark: RetractionId,
     },
     /// The deletion of the entry.
     Tombstone(Tombstone),
@@ -50,6 +53,7 @@ impl Payload {
         match self {
             Self::Claims { .. } => Facet::Claims,
             Self::Tally(_) => Facet::Tally,
+            Self::Edit(_) => Facet::Edit,
             Self::Retraction { .. } => Facet::Retraction,
             Self::Tombstone(_) => Facet::Tombstone,
         }
@@ -60,7 +64,8 @@ impl Payload {
         match self {
             Self::Claims { origin, claims } => wire::claims::encode(origin.as_ref(), claims),
             Self::Tally(tally) => wire::tally::encode(tally),
-            Self::Retraction { origin, mark } => wire::mark::encode(origin.as_ref(), *mark),
+            Self::Edit(edit) => wire::edit::encode(edit),
+            Self::Retraction { origin, mark } => wire::retraction::encode(origin.as_ref(), *mark),
             Self::Tombstone(tombstone) => wire::tombstone::encode(tombstone),
         }
     }
@@ -71,15 +76,16 @@ impl Payload {
         entry: EntryId,
         author: AuthorId,
         bytes: &[u8],
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RecordError> {
         Ok(match facet {
             Facet::Claims => {
                 let (origin, claims) = wire::claims::decode(bytes, entry, author)?;
                 Self::Claims { origin, claims }
             }
             Facet::Tally => Self::Tally(wire::tally::decode(bytes)?),
+            Facet::Edit => Self::Edit(wire::edit::decode(bytes)?),
             Facet::Retraction => {
-                let (origin, mark) = wire::mark::decode(bytes)?;
+                let (origin, mark) = wire::retraction::decode(bytes)?;
                 Self::Retraction { origin, mark }
             }
             Facet::Tombstone => Self::Tombstone(wire::tombstone::decode(bytes)?),
@@ -87,7 +93,7 @@ impl Payload {
     }
 
     /// Checks the limits and rules of the facet. `bytes` is the encoded payload.
-    pub fn check(&self, entry: EntryId, author: AuthorId, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn check(&self, entry: EntryId, author: AuthorId, bytes: &[u8]) -> Result<(), RecordError> {
         at_most("the payload", "bytes", bytes.len(), PAYLOAD_BYTES_MAX)?;
         match self {
             Self::Claims { origin, claims } => {
@@ -95,28 +101,33 @@ impl Payload {
                 check_claims(claims, author)
             }
             Self::Tally(tally) => check_tally(tally),
+            Self::Edit(edit) => at_most("the change", "bytes", edit.change.len(), EDIT_BYTES_MAX),
             Self::Retraction { origin, .. } => check_origin(origin.as_ref(), entry, author),
             Self::Tombstone(tombstone) => match tombstone.authority(author, entry) {
-                Authority::None => Err(Refusal::NotEntitled),
+                Authority::None => Err(RecordError::NotEntitled),
                 Authority::Proved | Authority::IfMine => check_import_key(&tombstone.origin),
             },
         }
     }
 }
 
-fn check_origin(origin: Option<&Origin>, entry: EntryId, author: AuthorId) -> Result<(), Refusal> {
+fn check_origin(
+    origin: Option<&Origin>,
+    entry: EntryId,
+    author: AuthorId,
+) -> Result<(), RecordError> {
     let Some(origin) = origin else { return Ok(()) };
     check_import_key(origin)?;
     if origin.id() != entry {
-        return Err(Refusal::BadPayload("the origin is not this entry's"));
+        return Err(RecordError::BadPayload("the origin is not this entry's"));
     }
     if origin.creator().is_some_and(|creator| creator != author) {
-        return Err(Refusal::BadPayload("only the creator carries the origin"));
+        return Err(RecordError::BadPayload("only the creator carries the origin"));
     }
     Ok(())
 }
 
-fn check_import_key(origin: &Origin) -> Result<(), Refusal> {
+fn check_import_key(origin: &Origin) -> Result<(), RecordError> {
     if let Origin::Imported { format, key, .. } = origin {
         at_most("the source format", "bytes", format.len(), IMPORT_KEY_BYTES_MAX)?;
         at_most("the source key", "bytes", key.len(), IMPORT_KEY_BYTES_MAX)?;
@@ -124,9 +135,9 @@ fn check_import_key(origin: &Origin) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
+fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), RecordError> {
     if !claims.is_all_by(author) {
-        return Err(Refusal::BadPayload("a value is not by the record's author"));
+        return Err(RecordError::BadPayload("a value is not by the record's author"));
     }
     for (register, values) in &claims.registers {
         check_register(*register, values)?;
@@ -134,7 +145,7 @@ fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
     for (set, elements) in &claims.texts {
         check_set(set.name().unwrap_or("a set"), elements, String::len)?;
         if *set == TextSet::TAGS && elements.iter().any(|(tag, _)| tag.is_empty()) {
-            return Err(Refusal::BadPayload("a tag is empty"));
+            return Err(RecordError::BadPayload("a tag is empty"));
         }
     }
     check_set("citations", &claims.citations, |citation| {
@@ -142,13 +153,13 @@ fn check_claims(claims: &Claims, author: AuthorId) -> Result<(), Refusal> {
     })?;
     check_set("links", &claims.links, |_| 0)?;
     if claims.citations.iter().any(|(_, word)| word.presence == Presence::Withdrawn) {
-        return Err(Refusal::BadPayload("a citation cannot be withdrawn"));
+        return Err(RecordError::BadPayload("a citation cannot be withdrawn"));
     }
     let archival_marks = claims.archival.as_ref().map_or(0, |word| word.after.len());
     at_most("a claim", "retractions before it", archival_marks, MARKS_MAX)
 }
 
-fn check_register(register: Register, values: &Lww) -> Result<(), Refusal> {
+fn check_register(register: Register, values: &MvRegister) -> Result<(), RecordError> {
     let name = register.name().unwrap_or("a register");
     at_most(name, "values", values.iter().len(), REGISTER_VALUES_MAX)?;
     for (_, value) in values.iter() {
@@ -166,9 +177,9 @@ fn check_register(register: Register, values: &Lww) -> Result<(), Refusal> {
 
 fn check_set<E: Ord>(
     name: &'static str,
-    set: &GSet<E>,
+    set: &LwwSet<E>,
     bytes: impl Fn(&E) -> usize,
-) -> Result<(), Refusal> {
+) -> Result<(), RecordError> {
     at_most(name, "elements", set.len(), SET_ELEMENTS_MAX)?;
     for (element, word) in set.iter() {
         at_most(name, "bytes in one element", bytes(element), ELEMENT_BYTES_MAX)?;
@@ -177,7 +188,7 @@ fn check_set<E: Ord>(
     Ok(())
 }
 
-fn check_tally(tally: &Tally) -> Result<(), Refusal> {
+fn check_tally(tally: &Tally) -> Result<(), RecordError> {
     for of in [Observation::Success, Observation::Failure, Observation::Confirmation] {
         let counter = tally.counter(of);
         let cells = counter.cells().len() + counter.folds().len();
@@ -185,7 +196,7 @@ fn check_tally(tally: &Tally) -> Result<(), Refusal> {
         let over = counter.cells().any(|(_, _, amount)| amount.0 > CELL_MAX)
             || counter.folds().any(|(_, amount)| amount.0 > CELL_MAX);
         if over {
-            return Err(Refusal::BadPayload("a counter cell is above 2^32"));
+            return Err(RecordError::BadPayload("a counter cell is above 2^32"));
         }
     }
     at_most("a reset", "boots", tally.reset.len(), RESET_BOOTS_MAX)

@@ -3,16 +3,18 @@
 //! A [`RawRecord`] is untrusted bytes. A [`Record`] is always verified: it was sealed on this node,
 //! passed [`Record::verify`], or was read back from the store, which holds only verified records.
 
+pub use crate::refusal::RecordError;
+
 use crate::digest::{self, Context};
-use crate::entry::Entry;
 use crate::header::{Facet, Header, SignedHeader};
 use crate::ids::{AuthorId, Digest, EntryId};
 use crate::key::{SecretKey, Signature};
 use crate::payload::Payload;
 use crate::time::Hlc;
 use crate::tombstone::Authority;
-use crate::version::{Place, Version};
-use crate::wire::{self, bounded, bounded::Malformed};
+use crate::version_vector::{Slot, VersionVector};
+use crate::wire;
+use crate::wire::msgpack_limits;
 use serde::{Deserialize, Serialize};
 
 /// A record on the wire and in the store: the bytes exactly as its author encoded them.
@@ -29,73 +31,8 @@ pub struct RawRecord {
     pub payload: Option<Vec<u8>>,
 }
 
-/// The reason why a record is refused. Every refusal except a newer format counts against the peer
-/// that sent the record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The bytes exceed a decoding bound, such as nesting depth.
-    #[error("the bytes are malformed: {0}")]
-    Malformed(#[from] Malformed),
-    /// The bytes are valid MessagePack, but not of the expected type.
-    #[error("the bytes do not decode: {0}")]
-    Undecodable(String),
-    /// A later version wrote the record. The node remembers the refusal and requests the record
-    /// again after an upgrade.
-    #[error("format {format}, facet {facet} is newer than this node understands")]
-    NewerFormat {
-        /// The format number in the header.
-        format: u8,
-        /// The facet number in the header.
-        facet: u8,
-    },
-    /// A field exceeds a limit of the format.
-    #[error("{what} has {found} {unit}; {max} are allowed")]
-    OverLimit {
-        /// The field that is too large.
-        what: &'static str,
-        /// The unit of `found` and `max`.
-        unit: &'static str,
-        /// The amount in the record.
-        found: usize,
-        /// The limit of the format.
-        max: usize,
-    },
-    /// The list of absorbed slots is not sorted, or contains a slot that is not older.
-    #[error("the list of absorbed slots is not in order")]
-    BadAbsorbs,
-    /// The signature does not verify against the author's key.
-    #[error("the signature is not the author's")]
-    BadSignature,
-    /// The payload does not match the length and digest in the header.
-    #[error("the payload is not the one that was signed")]
-    WrongPayload,
-    /// The payload breaks a rule of its facet.
-    #[error("the payload breaks a rule: {0}")]
-    BadPayload(&'static str),
-    /// The author of the tombstone has no authority over the entry.
-    #[error("the tombstone's author is not entitled to forget the entry")]
-    NotEntitled,
-}
-
-impl Refusal {
-    /// True if the refusal counts against the sender. A newer format does not.
-    pub fn blames_sender(&self) -> bool {
-        !matches!(self, Self::NewerFormat { .. })
-    }
-}
-
-/// Refuses an amount above the limit.
-pub(crate) fn at_most(
-    what: &'static str,
-    unit: &'static str,
-    found: usize,
-    max: usize,
-) -> Result<(), Refusal> {
-    if found <= max { Ok(()) } else { Err(Refusal::OverLimit { what, unit, found, max }) }
-}
-
 /// Checks the payload against the length and digest in the header. Only claims may lack a payload.
-fn check_named(header: &Header, payload: Option<&[u8]>) -> Result<(), Refusal> {
+fn check_named(header: &Header, payload: Option<&[u8]>) -> Result<(), RecordError> {
     let is_named = match payload {
         Some(bytes) => {
             bytes.len() == header.payload_bytes as usize
@@ -104,19 +41,19 @@ fn check_named(header: &Header, payload: Option<&[u8]>) -> Result<(), Refusal> {
         // A retraction erases the payload of claims and keeps the header. Other facets stay whole.
         None => header.facet == Facet::Claims,
     };
-    if is_named { Ok(()) } else { Err(Refusal::WrongPayload) }
+    if is_named { Ok(()) } else { Err(RecordError::WrongPayload) }
 }
 
 /// A verified record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     signed: SignedHeader,
-    body: Body,
+    body: RecordBody,
 }
 
 /// The payload with its bytes, or the reason why it is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Body {
+enum RecordBody {
     Whole(Box<Payload>, Box<[u8]>),
     Absent(Absence),
 }
@@ -138,21 +75,21 @@ pub struct Position {
     /// The entry that the record is about.
     pub entry: EntryId,
     /// The slot of the record.
-    pub place: Place,
+    pub place: Slot,
     /// The counter within the slot.
     pub counter: u64,
     /// Time of signing, by the author's clock.
     pub stamp: Hlc,
     /// The older slots that the payload includes, each up to a counter.
-    pub absorbs: Vec<(Place, u64)>,
+    pub absorbs: Vec<(Slot, u64)>,
 }
 
 impl Record {
     /// Checks a payload, encodes it and signs it at this position.
-    pub fn seal(at: Position, payload: Payload, key: &SecretKey) -> Result<Self, Refusal> {
+    pub fn seal(at: Position, payload: Payload, key: &SecretKey) -> Result<Self, RecordError> {
         let bytes = payload.encode();
         payload.check(at.entry, key.author(), &bytes)?;
-        bounded::check(&bytes, wire::PAYLOAD)?;
+        msgpack_limits::check(&bytes, wire::PAYLOAD)?;
         let header = Header {
             entry: at.entry,
             author: key.author(),
@@ -165,26 +102,26 @@ impl Record {
             payload_digest: digest::of(Context::Payload, &bytes),
         };
         let signed = SignedHeader::seal(header, key);
-        Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
+        Ok(Self { signed, body: RecordBody::Whole(Box::new(payload), bytes.into()) })
     }
 
     /// Verifies a record from an untrusted source: limits, signature, payload digest, rules of the
     /// facet, and the authority of a tombstone.
-    pub fn verify(raw: &RawRecord) -> Result<Self, Refusal> {
+    pub fn verify(raw: &RawRecord) -> Result<Self, RecordError> {
         let signed = SignedHeader::verify(&raw.header, raw.signature)?;
         Self::with_payload(signed, raw.payload.as_deref(), Absence::Stripped)
     }
 
     /// Decodes a record from the store, with all checks except the signature. `absence` is the
     /// reason for a missing payload.
-    pub fn read_back(raw: &RawRecord, absence: Absence) -> Result<Self, Refusal> {
+    pub fn read_back(raw: &RawRecord, absence: Absence) -> Result<Self, RecordError> {
         let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
         Self::with_payload(signed, raw.payload.as_deref(), absence)
     }
 
     /// Decodes only the header of a record from the store. Checks the payload's digest without
     /// decoding the payload.
-    pub fn header_back(raw: &RawRecord) -> Result<SignedHeader, Refusal> {
+    pub fn header_back(raw: &RawRecord) -> Result<SignedHeader, RecordError> {
         let signed = SignedHeader::read_back(&raw.header, raw.signature)?;
         check_named(signed.header(), raw.payload.as_deref())?;
         Ok(signed)
@@ -194,15 +131,15 @@ impl Record {
         signed: SignedHeader,
         bytes: Option<&[u8]>,
         absence: Absence,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, RecordError> {
         let header = signed.header();
         check_named(header, bytes)?;
         let Some(bytes) = bytes else {
-            return Ok(Self { signed, body: Body::Absent(absence) });
+            return Ok(Self { signed, body: RecordBody::Absent(absence) });
         };
         let payload = Payload::decode(header.facet, header.entry, header.author, bytes)?;
         payload.check(header.entry, header.author, bytes)?;
-        Ok(Self { signed, body: Body::Whole(Box::new(payload), bytes.into()) })
+        Ok(Self { signed, body: RecordBody::Whole(Box::new(payload), bytes.into()) })
     }
 
     /// The wire and store form.
@@ -211,8 +148,8 @@ impl Record {
             header: self.signed.bytes().to_vec(),
             signature: self.signed.signature(),
             payload: match &self.body {
-                Body::Whole(_, bytes) => Some(bytes.to_vec()),
-                Body::Absent(_) => None,
+                RecordBody::Whole(_, bytes) => Some(bytes.to_vec()),
+                RecordBody::Absent(_) => None,
             },
         }
     }
@@ -223,7 +160,7 @@ impl Record {
     }
 
     /// The header with its signed bytes and signature.
-    pub fn signed(&self) -> &SignedHeader {
+    pub fn signed_header(&self) -> &SignedHeader {
         &self.signed
     }
 
@@ -243,30 +180,30 @@ impl Record {
     }
 
     /// The version vector of the record.
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> VersionVector {
         self.signed.version()
     }
 
     /// The payload; `None` if it is absent on this node.
     pub fn payload(&self) -> Option<&Payload> {
         match &self.body {
-            Body::Whole(payload, _) => Some(payload),
-            Body::Absent(_) => None,
+            RecordBody::Whole(payload, _) => Some(payload),
+            RecordBody::Absent(_) => None,
         }
     }
 
     /// The reason why the payload is absent; `None` if it is present.
     pub fn absence(&self) -> Option<Absence> {
         match self.body {
-            Body::Whole(..) => None,
-            Body::Absent(absence) => Some(absence),
+            RecordBody::Whole(..) => None,
+            RecordBody::Absent(absence) => Some(absence),
         }
     }
 
     /// The same record without its payload, after a retraction.
     #[must_use]
     pub fn erased(self) -> Self {
-        Self { body: Body::Absent(Absence::Erased), ..self }
+        Self { body: RecordBody::Absent(Absence::Erased), ..self }
     }
 
     /// The authority of a tombstone; [`Authority::None`] for other facets.
@@ -275,27 +212,5 @@ impl Record {
             Some(Payload::Tombstone(stone)) => stone.authority(self.author(), self.entry()),
             _ => Authority::None,
         }
-    }
-
-    /// The content of this record alone, as an entry.
-    pub fn to_entry(&self) -> Entry {
-        let mut entry = Entry::default();
-        let author = self.author();
-        match self.payload() {
-            None => {}
-            Some(Payload::Claims { origin, claims }) => {
-                entry.origin = origin.clone();
-                entry.claims.insert(author, claims.clone());
-            }
-            Some(Payload::Tally(tally)) => {
-                entry.tallies.insert(author, tally.clone());
-            }
-            Some(Payload::Retraction { origin, mark }) => {
-                entry.origin = origin.clone();
-                entry.marks.entry(author).or_default().insert(*mark);
-            }
-            Some(Payload::Tombstone(_)) => entry = Entry::forgotten(self.digest()),
-        }
-        entry
     }
 }

@@ -5,29 +5,29 @@
 //! a clone nor an old backup can bring a retracted text back. Marks form a G-set: they are only
 //! ever added. Tallies are not claims and remain.
 
-use crate::digest::{Context, Fields};
-use crate::ids::{AuthorId, Boot, EntryId, MarkId};
+use crate::digest::{Context, FieldHasher};
+use crate::ids::{AuthorId, Boot, EntryId, RetractionId};
 use crate::lattice::Lattice;
 use crate::time::Hlc;
 use std::collections::BTreeSet;
 
 /// All marks of one author on one entry (a G-set).
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Marks {
-    ids: BTreeSet<MarkId>,
+pub struct RetractionSet {
+    ids: BTreeSet<RetractionId>,
 }
 
-impl Lattice for Marks {
+impl Lattice for RetractionSet {
     fn join(&mut self, other: Self) {
         self.ids.join(other.ids);
     }
 }
 
-impl Marks {
+impl RetractionSet {
     /// The id of a retraction. It is unique because a boot never uses a stamp twice.
-    pub fn id(entry: EntryId, author: AuthorId, boot: Boot, stamp: Hlc) -> MarkId {
-        MarkId::from_bytes(
-            Fields::new(Context::Mark)
+    pub fn id(entry: EntryId, author: AuthorId, boot: Boot, stamp: Hlc) -> RetractionId {
+        RetractionId::from_bytes(
+            FieldHasher::new(Context::Mark)
                 .field(entry.as_bytes())
                 .field(author.as_bytes())
                 .field(&boot.0.to_be_bytes())
@@ -37,18 +37,18 @@ impl Marks {
     }
 
     /// Adds a mark to the set.
-    pub fn insert(&mut self, mark: MarkId) {
+    pub fn insert(&mut self, mark: RetractionId) {
         self.ids.insert(mark);
     }
 
     /// All marks. A new claim of the author must list them in `after`.
-    pub fn ids(&self) -> &BTreeSet<MarkId> {
+    pub fn ids(&self) -> &BTreeSet<RetractionId> {
         &self.ids
     }
 
     /// True if these marks suppress a claim with this `after` list: at least one mark is missing
     /// there.
-    pub fn suppress(&self, after: &BTreeSet<MarkId>) -> bool {
+    pub fn suppress(&self, after: &BTreeSet<RetractionId>) -> bool {
         !self.ids.is_subset(after)
     }
 
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn a_claim_survives_only_if_it_names_every_mark() {
-        let (one, two) = (MarkId::from_bytes([1; 16]), MarkId::from_bytes([2; 16]));
-        let mut marks = Marks::default();
+        let (one, two) = (RetractionId::from_bytes([1; 16]), RetractionId::from_bytes([2; 16]));
+        let mut marks = RetractionSet::default();
         assert!(!marks.suppress(&BTreeSet::new()));
         marks.insert(one);
         assert!(marks.suppress(&BTreeSet::new()));

@@ -1,29 +1,31 @@
 //! Generators and laws for property tests of this and other crates (feature `testing`).
 //!
 //! The generators draw from small domains, so that values collide: few authors, few boots, few
-//! texts and equal stamps. [`History`] simulates several instances of the same author that write,
+//! texts and equal stamps. [`RecordHistory`] simulates several instances of the same author that write,
 //! clone, restore, retract and delete. It also adds validly signed records that contradict earlier
 //! ones.
 
 use crate::claims::{Claims, TextSet};
 use crate::digest::{self, Context};
+use crate::edit::DocumentEdit;
 use crate::entry::Entry;
 use crate::gcounter::{GCounter, Thousandths};
-use crate::gset::{GSet, Presence, Word};
 use crate::header::Header;
-use crate::holding::{EntryRecords, Holding};
-use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation, MarkId, Nonce, WorkspaceId};
+use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, RetractionId, WorkspaceId};
 use crate::key::SecretKey;
 use crate::lattice::Lattice;
-use crate::lww::{Lww, Register, Value};
+use crate::live_records::{EntryRecords, LiveRecords};
+use crate::lww_set::{ElementState, LwwSet, Presence};
 use crate::origin::{Memory, Origin};
 use crate::record::{Position, Record};
-use crate::retraction::Marks;
+use crate::record_builder::{ClaimEdit, RecordBuilder};
+use crate::register::{MvRegister, Register, RegisterValue};
+use crate::retraction::RetractionSet;
+use crate::signed_edit::EditPosition;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc, WallTime};
 use crate::tombstone::{Grounds, Tombstone};
-use crate::version::{Place, Slots, Version};
-use crate::writer::{Claim, Writer};
+use crate::version_vector::{Slot, UncoveredVersions, VersionVector};
 use quickcheck::{Arbitrary, Gen};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -63,17 +65,17 @@ fn some<T>(g: &mut Gen, max: u64, mut draw: impl FnMut(&mut Gen) -> T) -> Vec<T>
 
 const ENTRY: EntryId = EntryId::from_bytes([1; 16]);
 
-impl Arbitrary for Lww {
+impl Arbitrary for MvRegister {
     fn arbitrary(g: &mut Gen) -> Self {
         let mut register = Self::default();
         for _ in 0..below(g, 5) {
             let known: Vec<Digest> = register.iter().map(|(digest, _)| *digest).collect();
-            let value = Value {
+            let value = RegisterValue {
                 text: format!("text {}", below(g, 3)),
                 stamp: stamp(g),
                 author: author(g),
                 replaces: known.into_iter().filter(|_| bool::arbitrary(g)).collect(),
-                after: some(g, 1, MarkId::arbitrary).into_iter().collect(),
+                after: some(g, 1, RetractionId::arbitrary).into_iter().collect(),
             };
             register.insert(ENTRY, Register::TITLE, value);
         }
@@ -81,28 +83,28 @@ impl Arbitrary for Lww {
     }
 }
 
-impl Arbitrary for MarkId {
+impl Arbitrary for RetractionId {
     fn arbitrary(g: &mut Gen) -> Self {
         Self::from_bytes([below(g, 3) as u8; 16])
     }
 }
 
-impl Arbitrary for Word {
+impl Arbitrary for ElementState {
     fn arbitrary(g: &mut Gen) -> Self {
         let presence = if bool::arbitrary(g) { Presence::Present } else { Presence::Withdrawn };
         Self {
             stamp: stamp(g),
             presence,
-            after: some(g, 1, MarkId::arbitrary).into_iter().collect(),
+            after: some(g, 1, RetractionId::arbitrary).into_iter().collect(),
         }
     }
 }
 
-impl Arbitrary for GSet<String> {
+impl Arbitrary for LwwSet<String> {
     fn arbitrary(g: &mut Gen) -> Self {
         let mut set = Self::default();
         for _ in 0..below(g, 5) {
-            set.say(format!("element {}", below(g, 3)), Word::arbitrary(g));
+            set.say(format!("element {}", below(g, 3)), ElementState::arbitrary(g));
         }
         set
     }
@@ -121,10 +123,10 @@ impl Arbitrary for GCounter {
     }
 }
 
-impl Arbitrary for Marks {
+impl Arbitrary for RetractionSet {
     fn arbitrary(g: &mut Gen) -> Self {
         let mut marks = Self::default();
-        for mark in some(g, 3, MarkId::arbitrary) {
+        for mark in some(g, 3, RetractionId::arbitrary) {
             marks.insert(mark);
         }
         marks
@@ -146,8 +148,8 @@ impl Arbitrary for Claims {
     fn arbitrary(g: &mut Gen) -> Self {
         let registers = [Register::TITLE, Register::CONTENT];
         Self {
-            registers: registers.map(|register| (register, Lww::arbitrary(g))).into(),
-            texts: BTreeMap::from([(TextSet::TAGS, GSet::arbitrary(g))]),
+            registers: registers.map(|register| (register, MvRegister::arbitrary(g))).into(),
+            texts: BTreeMap::from([(TextSet::TAGS, LwwSet::arbitrary(g))]),
             archival: Option::arbitrary(g),
             ..Self::default()
         }
@@ -163,22 +165,22 @@ impl Arbitrary for Entry {
             origin: bool::arbitrary(g).then(|| origin(1)),
             claims: some(g, 2, |g| (author(g), Claims::arbitrary(g))).into_iter().collect(),
             tallies: some(g, 2, |g| (author(g), Tally::arbitrary(g))).into_iter().collect(),
-            marks: some(g, 2, |g| (author(g), Marks::arbitrary(g))).into_iter().collect(),
+            marks: some(g, 2, |g| (author(g), RetractionSet::arbitrary(g))).into_iter().collect(),
             tombstone: None,
         }
     }
 }
 
-impl Arbitrary for Version {
+impl Arbitrary for VersionVector {
     /// Unrestricted: counters that decrease, lists that shrink, mutual absorption, equal versions.
     fn arbitrary(g: &mut Gen) -> Self {
         let mut place = |from: u64, to: u64| {
             let far = if below(g, 8) == 0 { 1_500 } else { 0 };
             let generation = Generation((far + from + below(g, to - from)) as u32);
-            Place { generation, boot: Boot(below(g, 3)) }
+            Slot { generation, boot: Boot(below(g, 3)) }
         };
         let own = place(1, 4);
-        let mut older: Vec<Place> = (0..3).map(|_| place(0, 3)).collect();
+        let mut older: Vec<Slot> = (0..3).map(|_| place(0, 3)).collect();
         older.retain(|place| place.generation < own.generation);
         let absorbs = older.into_iter().map(|place| (place, below(g, 3))).collect();
         let mut version =
@@ -191,10 +193,10 @@ impl Arbitrary for Version {
     }
 }
 
-impl Arbitrary for Slots {
+impl Arbitrary for UncoveredVersions {
     fn arbitrary(g: &mut Gen) -> Self {
         let mut slots = Self::default();
-        for version in some(g, 5, Version::arbitrary) {
+        for version in some(g, 5, VersionVector::arbitrary) {
             slots.insert(version);
         }
         slots
@@ -214,7 +216,7 @@ pub fn origin(seed: u8) -> Origin {
 
 /// Generated records of one entry, from several instances of two authors, honest and dishonest.
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct RecordHistory {
     /// All signed records, in the order of writing.
     pub records: Vec<Record>,
 }
@@ -227,39 +229,44 @@ struct Life {
 }
 
 impl Life {
-    fn own(&self) -> Holding {
+    fn own(&self) -> LiveRecords {
         match &self.held {
             EntryRecords::Live(authors) => {
                 authors.get(&self.key.author()).cloned().unwrap_or_default()
             }
-            EntryRecords::Forgotten(_) => Holding::default(),
+            EntryRecords::Forgotten(_) => LiveRecords::default(),
         }
     }
 
     fn write(&self, g: &mut Gen, entry: EntryId, at: Hlc) -> Option<Record> {
         let own = self.own();
-        let writer = Writer { key: &self.key, boot: self.boot, entry, own: &own };
+        let writer = RecordBuilder { key: &self.key, boot: self.boot, entry, own: &own };
         let origin = Some(origin(1)).filter(|o| o.creator() == Some(self.key.author()));
         let claim = |claim| writer.claim(&self.held.to_entry(), origin.clone(), &[claim], at);
         let text = format!("text {}", below(g, 4));
         let day = Day(10 + below(g, 3) as u32);
-        let written = match below(g, 12) {
-            0..=3 => claim(Claim::Set(Register::TITLE, text)),
-            4 => claim(Claim::Add(TextSet::TAGS, text)),
-            5 => claim(Claim::Withdraw(TextSet::TAGS, text)),
+        let written = match below(g, 13) {
+            0..=3 => claim(ClaimEdit::Set(Register::TITLE, text)),
+            4 => claim(ClaimEdit::Add(TextSet::TAGS, text)),
+            5 => claim(ClaimEdit::Withdraw(TextSet::TAGS, text)),
             6 => writer.retract(origin.clone(), at),
             7 if origin.is_some() && below(g, 4) == 0 => {
                 let origin = origin.clone()?;
                 writer.forget(Tombstone { origin, grounds: Grounds::Origin }, at)
             }
             8 => writer.reset(at),
+            9 => {
+                let edit = DocumentEdit { branch: 0, change: text.into_bytes() };
+                let number = 1 + below(g, 2) as u32;
+                edit.seal(&EditPosition { entry, boot: self.boot, number, stamp: at }, &self.key)
+            }
             _ => writer.observe(Observation::Success, Thousandths::ONE, day, at),
         };
         Some(written.expect("an honest writer keeps the limits"))
     }
 }
 
-impl Arbitrary for History {
+impl Arbitrary for RecordHistory {
     fn arbitrary(g: &mut Gen) -> Self {
         let entry = origin(1).id();
         let mut boots = 0;
@@ -317,7 +324,7 @@ fn lie(g: &mut Gen, model: &Record, key: &SecretKey) -> Record {
     Record::seal(at, payload, key).expect("a liar keeps the limits")
 }
 
-impl History {
+impl RecordHistory {
     /// The state of a node that receives these records in this order.
     pub fn heard(&self, order: impl IntoIterator<Item = usize>) -> EntryRecords {
         let mut held = EntryRecords::default();

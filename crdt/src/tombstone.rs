@@ -6,8 +6,8 @@
 //! imported entry of a personal workspace, see [`Authority::IfMine`]. Of several valid tombstones
 //! nodes keep the one with the least digest, so all of them keep the same one.
 
-use crate::charter;
-use crate::digest::{Context, Fields};
+use crate::charter_origin;
+use crate::digest::{Context, FieldHasher};
 use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
 use crate::key::{Purpose, SecretKey, Signature};
 use crate::origin::Origin;
@@ -16,7 +16,7 @@ impl WorkspaceId {
     /// The id of a workspace: a hash of the owner's public key and a nonce.
     pub fn of(owner: AuthorId, nonce: Nonce) -> Self {
         Self::from_bytes(
-            Fields::new(Context::Workspace)
+            FieldHasher::new(Context::Workspace)
                 .field(owner.as_bytes())
                 .field(nonce.as_bytes())
                 .finish_short(),
@@ -104,7 +104,7 @@ impl Tombstone {
             Grounds::Owner(nonce) => WorkspaceId::of(author, *nonce) == workspace,
             // Grants never expire, so a former admin could otherwise delete the workspace's
             // charter.
-            Grounds::Admin(_) if charter::entry(workspace) == entry => false,
+            Grounds::Admin(_) if charter_origin::entry(workspace) == entry => false,
             Grounds::Admin(grant) => grant.holds(workspace, author),
         };
         if is_proved { Authority::Proved } else { Authority::None }
@@ -153,7 +153,7 @@ mod tests {
     fn only_its_owner_may_forget_a_charter() {
         let (owner, admin) = (key(2), key(3));
         let nonce = Nonce::from_bytes([9; 16]);
-        let charter = charter::origin(WorkspaceId::of(owner.author(), nonce));
+        let charter = charter_origin::origin(WorkspaceId::of(owner.author(), nonce));
         let grant = AdminGrant::sign(&owner, nonce, admin.author());
         assert_eq!(authority(&charter, Grounds::Owner(nonce), owner.author()), Authority::Proved);
         assert_eq!(authority(&charter, Grounds::Admin(grant), admin.author()), Authority::None);

@@ -1,35 +1,35 @@
-//! What the examples share: a node in this process, with its store in memory and its peers on
+//! Shared code of the examples: a node in this process, with its store in memory and its peers on
 //! loopback.
 
 pub mod client;
 
-use klnode::engine::{self, Command, Engine, NewEntry, Receipt, Source, Verdict};
-use klnode::query::{Numbers, Reader};
-use klnode::replicate::{self, Examiner, PairError};
-use klnode::store::{Durability, MemoryMedium, Options, Store};
 use klnode_config::Config;
 use klnode_crdt::claims::{Citation, TextSet};
+use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
-use klnode_crdt::kind::Kind;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
+use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::writer::Claim;
+use klnode_engine::{self, Command, Engine, NewEntry, Receipt, RecordSource, ScreenDecision};
 use klnode_federation::{net, proto};
+use klnode_query::{Reader, ScoringParams};
+use klnode_replication::{self, PairError, ReleasePolicy};
+use klnode_store::{Durability, MemoryMedium, Options, Store};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A node that runs until it is dropped.
 pub struct Node {
-    /// Who it is.
+    /// The node's identity.
     pub author: AuthorId,
-    /// The way to its writer, and to its store for reading.
-    pub engine: engine::Handle,
-    /// The way to its peers.
-    pub peers: replicate::Handle,
-    running: Option<(replicate::Running, engine::Running)>,
+    /// Handle to the writer; also gives read access to the store.
+    pub engine: klnode_engine::Handle,
+    /// Handle to replication, for pairing and filters.
+    pub peers: klnode_replication::Handle,
+    running: Option<(klnode_replication::ReplicationThread, klnode_engine::EngineThread)>,
 }
 
 fn now() -> WallTime {
@@ -52,27 +52,30 @@ impl Node {
         let key = SecretKey::from_bytes(&secret);
         let (author, config) = (key.author(), Config::default());
         let store = Store::open(Box::new(MemoryMedium), &Options::new(StoreId::from_bytes(id)))?;
-        let setup = engine::Setup {
+        let setup = klnode_engine::Setup {
             key: key.clone(),
             entropy: Box::new(entropy),
-            judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+            judge: Box::new(|_: &Record, _: RecordSource| ScreenDecision::Admit),
             durability: Durability::Durable,
-            cooccurrence: klnode::query::cooccurrence(&config.cooccurrence),
-            tasks: klnode::query::tasks(&config),
+            cooccurrence: klnode_query::cooccurrence(&config.cooccurrence),
+            tasks: klnode_query::tasks(&config),
         };
-        let engine =
-            engine::spawn(Engine::start(store, setup, now())?, engine::Limits::default(), now);
-        let reader = Arc::new(Reader::new(author, Numbers::new(&config)));
-        let options = replicate::Options {
+        let engine = klnode_engine::spawn(
+            Engine::start(store, setup, now())?,
+            klnode_engine::Limits::default(),
+            now,
+        );
+        let reader = Arc::new(Reader::new(author, ScoringParams::new(&config)));
+        let options = klnode_replication::Options {
             net: net::Settings {
                 key,
                 listen: vec!["/ip4/127.0.0.1/tcp/0".into()],
                 usual_port: None,
                 limits: limits(),
             },
-            replica: replicate::Setup {
+            replica: klnode_replication::Setup {
                 own: author,
-                examiner: Examiner::new(reader, &config.filter),
+                policy: ReleasePolicy::new(reader, &config.filter),
                 settings: proto::Settings { debounce_ms: 20, ..proto::Settings::default() },
                 sweep_ms: 600_000,
             },
@@ -84,12 +87,13 @@ impl Node {
             now,
             entropy,
         };
-        let replication = replicate::start(options, engine.handle())?;
+        let replication = klnode_replication::start(options, engine.handle())?;
         let (handle, peers) = (engine.handle(), replication.handle());
         Ok(Self { author, engine: handle, peers, running: Some((replication, engine)) })
     }
 
-    /// Invites another node, which joins.
+    /// Invites another node and lets it join. With `workspace` the other node becomes a member of
+    /// it; without, another node of the same person.
     pub async fn pair(&self, other: &Self, workspace: Option<&str>) -> Result<(), PairError> {
         let mut changes = self.peers.changes();
         while self.peers.live().addresses.is_empty() && changes.changed().await.is_ok() {}
@@ -103,7 +107,7 @@ impl Node {
         Ok(())
     }
 
-    /// Writes a lesson.
+    /// Writes a lesson and returns its id.
     pub async fn learn(
         &self,
         workspace: WorkspaceId,
@@ -113,11 +117,11 @@ impl Node {
         let new = NewEntry {
             workspace,
             memory: Memory::Semantic,
-            kind: Kind::Lesson,
+            kind: EntryType::Lesson,
             title: title.into(),
-            content: format!("What we know about: {title}."),
+            content: format!("Notes about: {title}."),
             registers: Vec::new(),
-            claims: tags.iter().map(|tag| Claim::Add(TextSet::TAGS, (*tag).into())).collect(),
+            claims: tags.iter().map(|tag| ClaimEdit::Add(TextSet::TAGS, (*tag).into())).collect(),
             citations: vec![Citation {
                 evidence_type: "doc".into(),
                 evidence_ref: "examples".into(),
@@ -142,7 +146,7 @@ impl Node {
         Ok(())
     }
 
-    /// Whether the node holds an entry now.
+    /// True if the node holds an entry now.
     pub fn holds(&self, entry: EntryId) -> Result<bool, Box<dyn Error>> {
         let row = self.engine.store().snapshot()?.view_row(entry)?;
         Ok(row.is_some_and(|row| !row.is_parked()))
@@ -158,8 +162,8 @@ impl Drop for Node {
     }
 }
 
-/// Runs what talks to nodes. Nodes are started and dropped outside of it: they wait for threads of
-/// their own.
+/// Runs a future that talks to nodes. Nodes must be started and dropped outside of it, because both
+/// wait for threads.
 pub fn run<T>(what: impl Future<Output = Result<T, Box<dyn Error>>>) -> Result<T, Box<dyn Error>> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(what)
 }

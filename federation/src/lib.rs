@@ -1,8 +1,13 @@
-//! How klnode nodes talk to each other: the protocol, the network and a simulator of both.
+//! Federation between klnode nodes: the sync protocol, its network transport and a network
+//! simulator.
 //!
-//! - [`proto`] is the protocol: messages, filters, pairing and the state machine. Pure.
-//! - `net` (feature) carries it over libp2p, and is the only place that names it.
-//! - `sim` (feature) is a network in memory that loses, repeats, reorders and delays by a seed.
+//! - [`proto`] holds the protocol: messages, filters, pairing and the state machine. It is pure: no
+//!   clock, no I/O.
+//! - `net` (feature) carries the protocol over libp2p. No other module depends on libp2p.
+//! - `sim` (feature) is an in-memory network that loses, duplicates, reorders and delays messages
+//!   as a seed dictates.
+
+#![warn(missing_docs)]
 
 #[cfg(feature = "net")]
 pub mod net;

@@ -1,4 +1,4 @@
-//! Drives the target `compare` with libFuzzer.
+//! libFuzzer driver of the target `compare`.
 
 #![no_main]
 

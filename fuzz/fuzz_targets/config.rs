@@ -1,4 +1,4 @@
-//! Drives the target `config` with libFuzzer.
+//! libFuzzer driver of the target `config`.
 
 #![no_main]
 

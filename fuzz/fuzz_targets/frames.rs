@@ -1,4 +1,4 @@
-//! Drives the target `frames` with libFuzzer.
+//! libFuzzer driver of the target `frames`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `front-matter` with libFuzzer.
+//! libFuzzer driver of the target `front-matter`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `hook-input` with libFuzzer.
+//! libFuzzer driver of the target `hook-input`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `import-lines` with libFuzzer.
+//! libFuzzer driver of the target `import-lines`.
 
 #![no_main]
 

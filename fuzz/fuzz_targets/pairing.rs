@@ -1,4 +1,4 @@
-//! Drives the target `pairing` with libFuzzer.
+//! libFuzzer driver of the target `pairing`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `predicates` with libFuzzer.
+//! libFuzzer driver of the target `predicates`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `proofs` with libFuzzer.
+//! libFuzzer driver of the target `proofs`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `records` with libFuzzer.
+//! libFuzzer driver of the target `records`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `scan` with libFuzzer.
+//! libFuzzer driver of the target `scan`.
 
 #![no_main]
 

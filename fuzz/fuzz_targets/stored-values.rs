@@ -1,4 +1,4 @@
-//! Drives the target `stored-values` with libFuzzer.
+//! libFuzzer driver of the target `stored-values`.
 
 #![no_main]
 

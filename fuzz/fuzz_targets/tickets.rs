@@ -1,4 +1,4 @@
-//! Drives the target `tickets` with libFuzzer.
+//! libFuzzer driver of the target `tickets`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Drives the target `tool-calls` with libFuzzer.
+//! libFuzzer driver of the target `tool-calls`.
 
 #![no_main]
 

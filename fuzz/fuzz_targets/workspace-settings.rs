@@ -1,4 +1,4 @@
-//! Drives the target `workspace-settings` with libFuzzer.
+//! libFuzzer driver of the target `workspace-settings`.
 
 #![no_main]
 

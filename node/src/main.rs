@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    klnode::wiring::main()
+    klnode::main(klnode::built_in_transformer())
 }

@@ -1,8 +1,8 @@
-//! How fast clean text is scanned, and how long it takes to build a scanner.
+//! Benchmark of the content scan: throughput on clean text, and the time to build a scanner.
 //!
 //! `cargo bench -p klnode-scoring --bench scan`
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -10,14 +10,14 @@
 )]
 
 use klnode_scoring::scan::Scanner;
-use klnode_scoring::scan::share::Border;
+use klnode_scoring::scan::disclosure::Border;
 use std::hint::black_box;
 use std::time::Instant;
 
 const ROUNDS: usize = 7;
 const TEXT_BYTES: usize = 8 << 20;
 
-/// Prose, code and digests, in about the shares of a lesson.
+/// Prose, code and digests, in about the proportions of a lesson.
 const CLEAN: &str = "A test that fails only under load usually waits for a time instead of a \
 condition. Replace the sleep by a channel and a deadline; the previous instructions in the README \
 still apply.\n\n```rust\nlet token = self.tokens.next().ok_or(Error::End)?;\nassert_eq!(digest, \
@@ -27,7 +27,7 @@ test -p crate -- --nocapture` and read https://doc.rust-lang.org/std/sync/mpsc b
 the password hashing or send anything over the network.\n";
 
 fn main() {
-    // Cargo says so when it benches; a test run of all targets has no time for this.
+    // Cargo passes `--bench` when it benchmarks; a test run of all targets skips the measurement.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }

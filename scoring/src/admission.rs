@@ -1,139 +1,143 @@
-//! Whether an entry may be retrieved at all: seven signals, three decisions, every number reported.
+//! Decides whether an entry may be retrieved: seven weighted signals, three decisions, and a report
+//! of every number.
 //!
-//! Local and foreign entries are judged alike, but a foreign one needs a little more. Separate
-//! from `status`, which acts on the decision, and from the scan, whose worst finding comes in.
+//! The same rule judges local and foreign entries, but a foreign entry needs a higher score.
+//! Separate from `status`, which acts on the decision, and from the content scan, whose worst
+//! finding is an input here.
 //!
-//! The signals are chosen so that the thresholds decide something:
-//! - **Scanner.** A clean scan is the absence of a known fault, not a merit. Were it worth 1, it
-//!   alone would reach the reject threshold and nothing clean could ever be rejected; it is worth a
-//!   half. A medium finding is worth nothing.
-//! - **Confidence.** The prior gives a quarter: unproven is better than disproven, which gives 0.
-//! - **Observation mass** counts successes only. With failures in it an entry could gain more by
+//! The signal values are chosen so that the thresholds separate cases:
+//!
+//! - **Scanner.** A clean scan is the absence of a known fault, not a merit. If it were worth 1, it
+//!   alone would reach the reject threshold and no clean entry could ever be rejected; it is worth
+//!   0.5. A medium finding is worth 0.
+//! - **Confidence.** The prior gives 0.25: an unproven entry ranks above a disproven one, which
+//!   gets 0.
+//! - **Observation mass** counts successes only. If failures counted, an entry could gain more by
 //!   mass than it loses by confidence, and be admitted for failing often.
-//! - **Recency.** The date a stranger writes on its own entry is its own claim; only a confirmation
-//!   counted here makes a foreign entry recent.
+//! - **Recency.** The creation date of a foreign entry is the author's own claim; only a
+//!   confirmation counted on this node makes a foreign entry recent.
 //!
-//! So, of techniques with one citation, an own one passes (0.525), one of a member whose
-//! texts have helped passes (0.425), one of a stranger is held back (0.339), and one of a stranger
-//! with a medium finding is rejected (0.214).
+//! Examples, for techniques with one citation: an own entry passes (0.525), an entry by a member
+//! whose texts have helped passes (0.425), an entry by a stranger becomes a candidate (0.339), and
+//! an entry by a stranger with a medium finding is rejected (0.214).
 
 use crate::posterior::Posterior;
 use crate::recency::recency;
 use crate::scan::Severity;
-use crate::unit::unit;
-use klnode_crdt::kind::Kind;
+use crate::unit_interval::unit;
+use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::time::Day;
 
 mod params;
 
 pub use params::Params;
 
-/// What is known about an entry that asks to be admitted.
+/// Inputs of the admission rule for one entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
-    /// The confidence in it.
+pub struct AdmissionFacts {
+    /// Confidence in the entry, prior included.
     pub posterior: Posterior,
-    /// The weighted, faded mass of its successes, without the prior.
+    /// Sum of the weighted, decayed successes of the entry, without the prior.
     pub success_mass: f64,
-    /// Citations of evidence.
+    /// Number of evidence citations.
     pub citations: u32,
-    /// Citations of context: the task or commit in which it was written.
+    /// Number of context citations: the task or commit in which the entry was written.
     pub contexts: u32,
-    /// The worst finding of the scan.
+    /// Worst finding of the content scan.
     pub scan: Severity,
-    /// Whose it is.
-    pub origin: Origin,
-    /// Its type.
-    pub kind: Kind,
-    /// The day it says it was made.
+    /// Relation of the entry's author to this node.
+    pub origin: EntryOwner,
+    /// Entry type, which sets a small prior.
+    pub kind: EntryType,
+    /// Creation day as the author states it; ignored for foreign entries.
     pub created: Day,
-    /// The day of the last independent confirmation that counts here.
+    /// Day of the last independent confirmation counted on this node; `None` if there is none.
     pub confirmed: Option<Day>,
 }
 
-/// Whose entry asks to be admitted.
+/// Relation of an entry's author to this node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Origin {
-    /// Of this node or its person's other nodes.
+pub enum EntryOwner {
+    /// The author is this node or another node of the same person.
     Local,
-    /// Of anyone else.
+    /// The author is any other node.
     Foreign {
-        /// The author's weight, as [`trust::weight`](crate::trust::weight) gives it.
+        /// Author weight as computed by [`trust::weight`](crate::trust::weight).
         weight: f64,
     },
 }
 
-/// What becomes of an entry.
+/// Outcome of the admission rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is kept out of retrieval.
+pub enum AdmissionDecision {
+    /// The entry is kept out of retrieval.
     Reject,
-    /// It may be retrieved, and is held back to candidate.
+    /// The entry may be retrieved, but its status stays candidate.
     Candidate,
-    /// It may be retrieved.
+    /// The entry may be retrieved.
     Accept,
 }
 
-/// Why.
+/// The condition that led to the decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The scan found something that disqualifies alone.
+pub enum AdmissionReason {
+    /// The content scan found something severe enough to reject the entry regardless of its score.
     Finding(Severity),
-    /// Too little speaks for it.
+    /// The score is below the reject threshold.
     TooWeak,
-    /// Enough to be looked at, too little to be accepted.
+    /// The score is between the reject and the candidate threshold.
     Borderline,
-    /// Enough for a local entry, too little for a foreign one.
+    /// The score would suffice for a local entry but not for a foreign one.
     ForeignBorderline,
-    /// Enough speaks for it.
+    /// The score reaches the threshold for its origin.
     Passed,
 }
 
-/// One signal of an assessment.
+/// One weighted input of the score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Signal {
-    /// Its name.
+    /// Name of the signal, as shown in explanations.
     pub name: &'static str,
-    /// Its value, in [0, 1].
+    /// Value of the signal, in [0, 1].
     pub value: f64,
-    /// Its weight.
+    /// Factor by which the value enters the score.
     pub weight: f64,
 }
 
-/// A decision with everything that led to it.
+/// Decision together with the numbers that led to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Assessment {
-    /// What becomes of the entry.
-    pub decision: Decision,
-    /// Why.
-    pub reason: Reason,
-    /// The weighted sum of the signals.
+pub struct AdmissionResult {
+    /// Outcome for the entry.
+    pub decision: AdmissionDecision,
+    /// Condition that led to the decision.
+    pub reason: AdmissionReason,
+    /// Weighted sum of the signals, compared with the thresholds.
     pub score: f64,
-    /// The signals.
+    /// All seven signals, in a fixed order.
     pub signals: [Signal; 7],
 }
 
-/// Whether an entry may be retrieved today.
+/// Decides whether an entry may be retrieved on day `now`.
 #[must_use]
-pub fn assess(facts: &Facts, now: Day, params: &Params) -> Assessment {
+pub fn assess(facts: &AdmissionFacts, now: Day, params: &Params) -> AdmissionResult {
     let signals = signals(facts, now, params);
     let score: f64 = signals.iter().map(|signal| signal.weight * signal.value).sum();
-    let is_foreign = facts.origin != Origin::Local;
+    let is_foreign = facts.origin != EntryOwner::Local;
     let (decision, reason) = if facts.scan.disqualifies() {
-        (Decision::Reject, Reason::Finding(facts.scan))
+        (AdmissionDecision::Reject, AdmissionReason::Finding(facts.scan))
     } else if score < params.reject_below {
-        (Decision::Reject, Reason::TooWeak)
+        (AdmissionDecision::Reject, AdmissionReason::TooWeak)
     } else if score < params.candidate_below {
-        (Decision::Candidate, Reason::Borderline)
+        (AdmissionDecision::Candidate, AdmissionReason::Borderline)
     } else if is_foreign && score < params.foreign_candidate_below {
-        (Decision::Candidate, Reason::ForeignBorderline)
+        (AdmissionDecision::Candidate, AdmissionReason::ForeignBorderline)
     } else {
-        (Decision::Accept, Reason::Passed)
+        (AdmissionDecision::Accept, AdmissionReason::Passed)
     };
-    Assessment { decision, reason, score, signals }
+    AdmissionResult { decision, reason, score, signals }
 }
 
-fn signals(facts: &Facts, now: Day, params: &Params) -> [Signal; 7] {
+fn signals(facts: &AdmissionFacts, now: Day, params: &Params) -> [Signal; 7] {
     let signal = |name, value, weight| Signal { name, value: unit(value), weight };
     [
         signal("confidence", confidence(&facts.posterior, params), params.confidence),
@@ -146,13 +150,14 @@ fn signals(facts: &Facts, now: Day, params: &Params) -> [Signal; 7] {
     ]
 }
 
-/// The mean, from disproven (0) to as good as proven (1).
+/// Maps the mean linearly from 0 at `mean_zero` (disproven) to 1 at `mean_one` (as good as proven).
 fn confidence(posterior: &Posterior, params: &Params) -> f64 {
     (posterior.mean() - params.mean_zero) / (params.mean_one - params.mean_zero)
 }
 
-/// Each citation halves, and more, what is missing; context alone is worth a little.
-fn provenance(facts: &Facts, params: &Params) -> f64 {
+/// Each evidence citation leaves `citation_leaves` of the missing part; context alone has a small
+/// fixed value.
+fn provenance(facts: &AdmissionFacts, params: &Params) -> f64 {
     match (facts.citations, facts.contexts) {
         (0, 0) => 0.0,
         (0, _) => params.context_only,
@@ -168,11 +173,11 @@ fn scanner(scan: Severity, params: &Params) -> f64 {
     }
 }
 
-/// The author's weight, in parts of the most that a foreign author can weigh.
-fn federation(origin: Origin, params: &Params) -> f64 {
+/// The author weight as a fraction of the highest weight a foreign author can have.
+fn federation(origin: EntryOwner, params: &Params) -> f64 {
     match origin {
-        Origin::Local => 1.0,
-        Origin::Foreign { weight } => unit(weight) / params.foreign_weight_max,
+        EntryOwner::Local => 1.0,
+        EntryOwner::Foreign { weight } => unit(weight) / params.foreign_weight_max,
     }
 }
 
@@ -180,10 +185,10 @@ fn mass(success_mass: f64, params: &Params) -> f64 {
     1.0 - (-params.mass_rate * success_mass).exp()
 }
 
-fn recent(facts: &Facts, now: Day, params: &Params) -> f64 {
+fn recent(facts: &AdmissionFacts, now: Day, params: &Params) -> f64 {
     let since = match facts.origin {
-        Origin::Local => Some(facts.confirmed.unwrap_or(facts.created)),
-        Origin::Foreign { .. } => facts.confirmed,
+        EntryOwner::Local => Some(facts.confirmed.unwrap_or(facts.created)),
+        EntryOwner::Foreign { .. } => facts.confirmed,
     };
     since.map_or(0.0, |day| recency(day, now, params.half_life_days))
 }

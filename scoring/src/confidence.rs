@@ -1,41 +1,44 @@
-//! How far an entry is believed: a Beta posterior over everyone's weighted, faded observations.
+//! Confidence in an entry: a Beta posterior over the weighted, decayed observations of all authors.
 //!
-//! What others say is bounded, so that a thousand invented identities weigh no more than the peer
-//! that brings them, and a single liar no more than its own weight allows. Separate from `decay`
-//! (time) and `trust` (whom to believe), whose answers it takes as given. It never stores a result:
-//! the same cells read on another day, or by another node, are judged anew.
+//! The influence of other authors is bounded, so that a thousand invented identities weigh no more
+//! than the peer that delivers their records, and a single liar no more than its own weight allows.
+//! Separate from `decay` (time) and `trust` (author weights), whose results are inputs here. The
+//! result is never stored: the same cells give another confidence on another day or on another
+//! node.
 
 use std::collections::BTreeMap;
 
-use crate::decay::{self, Ageing};
+use crate::decay::{self, DecayInputs};
 use crate::posterior::{LOWER_QUANTILE, Posterior};
-use crate::unit::unit;
-use klnode_crdt::gcounter::{Counted, Thousandths};
+use crate::unit_interval::unit;
+use klnode_crdt::entry_view::AuthorCounts;
+use klnode_crdt::gcounter::{CountedAmount, Thousandths};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
-use klnode_crdt::view::Counts;
 
 /// Prior evidence from an import counts as at most this many observations of an entry.
 pub const IMPORTED_MASS_MAX: f64 = 2.0;
 
-/// The numbers of confidence.
+/// Parameters of confidence; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// α of an entry nobody has observed.
+    /// α of an entry without observations.
     pub prior_alpha: f64,
-    /// β of an entry nobody has observed.
+    /// β of an entry without observations.
     pub prior_beta: f64,
-    /// Below this neither α nor β falls, whatever the priors are set to.
+    /// Lower bound for α and β, for any configured prior.
     pub floor: f64,
-    /// A member's mass is at most this times its weight.
+    /// The mass of one member is at most this value times the member's weight.
     pub member_mass_max: f64,
-    /// What one paired peer brings from non-members is at most this times the peer's weight.
+    /// The mass that one paired peer delivers from non-members is at most this value times the
+    /// peer's weight.
     pub peer_mass_max: f64,
-    /// The mass of all non-members together: no more than the prior weighs.
+    /// Upper bound for the mass of all non-members together; the default equals the weight of the
+    /// prior.
     pub non_members_mass_max: f64,
-    /// The share of Beta(α, β) that lies below an entry's lower bound.
+    /// Probability mass of Beta(α, β) below the lower bound of an entry.
     pub lower_quantile: f64,
-    /// How observations fade.
+    /// Parameters by which observations decay.
     pub decay: decay::Params,
 }
 
@@ -54,21 +57,21 @@ impl Default for Params {
     }
 }
 
-/// What one author counted on one day.
+/// Observations that one author counted on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The UTC day the author dated it.
+    /// UTC day on which the author dates the observations.
     pub day: Day,
-    /// Success counted on that day.
+    /// Successes counted on that day.
     pub successes: Thousandths,
-    /// Failure counted on that day.
+    /// Failures counted on that day.
     pub failures: Thousandths,
 }
 
-/// The cells behind what an author counted, as a view shows it on a day.
+/// Converts the counts of one author, as a view shows them on day `today`, into dated cells.
 #[must_use]
-pub fn cells(counts: &Counts, today: Day) -> Vec<Cell> {
-    let cell = |counted: &Counted, successes: Thousandths, failures: Thousandths| Cell {
+pub fn cells(counts: &AuthorCounts, today: Day) -> Vec<Cell> {
+    let cell = |counted: &CountedAmount, successes: Thousandths, failures: Thousandths| Cell {
         day: Day(today.0.saturating_sub(counted.age_days)),
         successes,
         failures,
@@ -79,80 +82,83 @@ pub fn cells(counts: &Counts, today: Day) -> Vec<Cell> {
     successes.chain(failures).collect()
 }
 
-/// Who an author is to this node and to the workspace of the entry.
+/// Relation of an author to this node and to the workspace of the entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Standing {
-    /// This node, or another of the same person: weighs 1, without a bound.
+pub enum AuthorRelation {
+    /// This node, or another node of the same person: weight 1, without an upper bound.
     Own,
     /// A member of the entry's workspace.
     Member {
-        /// The weight of the author, as [`trust::weight`](crate::trust::weight) gives it.
+        /// Author weight as computed by [`trust::weight`](crate::trust::weight).
         weight: f64,
     },
-    /// Anyone else.
+    /// Any other author.
     NonMember {
-        /// The weight of the author.
+        /// Author weight, in [0, 1].
         weight: f64,
-        /// The paired peer through which the author's records reach this node; itself, if paired; of
-        /// a member of another workspace, whoever answers for it there.
+        /// Paired peer through which the author's records reach this node, or the author itself if
+        /// it is paired. For a member of another workspace, the peer that is responsible for it
+        /// there.
         via: AuthorId,
-        /// The weight of that peer.
+        /// Weight of the peer in `via`; it bounds the mass of the whole group.
         via_weight: f64,
     },
 }
 
-impl Standing {
-    /// The weight of the author's observations, in [0, 1].
+impl AuthorRelation {
+    /// Weight of the author's observations, in [0, 1].
     #[must_use]
     pub fn weight(&self) -> f64 {
         match *self {
-            Standing::Own => 1.0,
-            Standing::Member { weight } | Standing::NonMember { weight, .. } => unit(weight),
+            AuthorRelation::Own => 1.0,
+            AuthorRelation::Member { weight } | AuthorRelation::NonMember { weight, .. } => {
+                unit(weight)
+            }
         }
     }
 }
 
-/// An author with everything it counted about one entry.
+/// One author with all its observations of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Author<'a> {
-    /// Who it is.
+    /// Id of the author.
     pub id: AuthorId,
-    /// What it is to this node.
-    pub standing: Standing,
-    /// What it counted, leaving out the cells that a reset covers.
+    /// Relation of the author to this node and the workspace.
+    pub standing: AuthorRelation,
+    /// The author's cells, without those that a reset covers.
     pub cells: &'a [Cell],
 }
 
-/// A bound that took something from a contribution.
+/// Upper bound that reduced a contribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// One member's mass.
+pub enum ContributionBound {
+    /// Bound on the mass of one member.
     Member,
-    /// The mass of all that this paired peer brings.
+    /// Bound on the mass of all records that this paired peer delivers from non-members.
     Peer(AuthorId),
-    /// The mass of all non-members together.
+    /// Bound on the mass of all non-members together.
     NonMembers,
 }
 
-/// What one author adds to an entry's confidence, after weighing, fading and bounding.
+/// Share of one author in an entry's confidence, after weighting, decay and bounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
-    /// Who it is.
+    /// Id of the author.
     pub author: AuthorId,
-    /// What it is to this node.
-    pub standing: Standing,
-    /// What it adds to α.
+    /// Relation of the author to this node and the workspace.
+    pub standing: AuthorRelation,
+    /// Amount added to α.
     pub alpha: f64,
-    /// What it adds to β.
+    /// Amount added to β.
     pub beta: f64,
-    /// Its weighted, faded mass before any bound.
+    /// Weighted, decayed mass before any bound.
     pub mass_offered: f64,
-    /// The bounds that scaled it down, in the order in which they did.
-    pub bounds: Vec<Bound>,
+    /// Bounds that reduced the contribution, in the order in which they were applied.
+    pub bounds: Vec<ContributionBound>,
 }
 
 impl Contribution {
-    fn of(author: &Author<'_>, ageing: Ageing, params: &Params) -> Contribution {
+    fn of(author: &Author<'_>, ageing: DecayInputs, params: &Params) -> Contribution {
         let (mut alpha, mut beta) = (0.0, 0.0);
         for cell in author.cells {
             let share = author.standing.weight() * decay::weight(cell.day, ageing, &params.decay);
@@ -164,33 +170,33 @@ impl Contribution {
         Contribution { author: author.id, standing, alpha, beta, mass_offered, bounds: Vec::new() }
     }
 
-    /// What it adds to α + β.
+    /// Amount added to α + β.
     #[must_use]
     pub fn mass(&self) -> f64 {
         self.alpha + self.beta
     }
 }
 
-/// How far an entry is believed, and through whom.
+/// Confidence in an entry, with the contribution of each author.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Confidence {
-    /// Prior and all contributions.
+    /// Prior plus all contributions.
     pub posterior: Posterior,
-    /// Prior and the contributions of this node and its person's other nodes alone.
+    /// Prior plus the contributions of this node and its person's other nodes.
     pub own: Posterior,
-    /// α + β − prior: how many observations of today the evidence is worth.
+    /// α + β − prior: the evidence expressed as a number of observations made today.
     pub effective_observations: f64,
-    /// One per author, in the order given.
+    /// One contribution per author, in the order given.
     pub contributions: Vec<Contribution>,
-    /// What prior evidence from an import adds to α and to β, where it was added.
+    /// Amounts that prior evidence from an import added to α and β; `None` if none was added.
     pub imported: Option<(f64, f64)>,
 }
 
 impl Confidence {
-    /// Adds prior evidence from an import to the posterior, faded and bounded. `own` stays as it is:
-    /// what another system observed proves nothing here.
+    /// Adds prior evidence from an import to the posterior, decayed and bounded. `own` does not
+    /// change: observations of another system prove nothing on this node.
     #[must_use]
-    pub fn with_imported(self, cell: &Cell, ageing: Ageing, params: &Params) -> Confidence {
+    pub fn with_imported(self, cell: &Cell, ageing: DecayInputs, params: &Params) -> Confidence {
         let (successes, failures) = (cell.successes.observations(), cell.failures.observations());
         let bound = IMPORTED_MASS_MAX / (successes + failures).max(IMPORTED_MASS_MAX);
         let share = bound * decay::weight(cell.day, ageing, &params.decay);
@@ -206,9 +212,9 @@ impl Confidence {
     }
 }
 
-/// The confidence in an entry from all its authors' cells.
+/// Computes the confidence in an entry from the cells of all its authors.
 #[must_use]
-pub fn confidence(authors: &[Author<'_>], ageing: Ageing, params: &Params) -> Confidence {
+pub fn confidence(authors: &[Author<'_>], ageing: DecayInputs, params: &Params) -> Confidence {
     let mut contributions: Vec<Contribution> =
         authors.iter().map(|author| Contribution::of(author, ageing, params)).collect();
     bound_members(&mut contributions, params);
@@ -216,12 +222,12 @@ pub fn confidence(authors: &[Author<'_>], ageing: Ageing, params: &Params) -> Co
     bound_non_members(&mut contributions, params);
 
     let (posterior, mass) = posterior(contributions.iter(), params);
-    let own = contributions.iter().filter(|one| one.standing == Standing::Own);
+    let own = contributions.iter().filter(|one| one.standing == AuthorRelation::Own);
     let (own, _) = self::posterior(own, params);
     Confidence { posterior, own, effective_observations: mass, contributions, imported: None }
 }
 
-/// The posterior of some contributions, and their mass.
+/// Posterior of the given contributions, and their total mass.
 fn posterior<'a>(
     contributions: impl Iterator<Item = &'a Contribution>,
     params: &Params,
@@ -237,9 +243,9 @@ fn posterior<'a>(
 
 fn bound_members(contributions: &mut [Contribution], params: &Params) {
     for one in contributions {
-        if let Standing::Member { weight } = one.standing {
+        if let AuthorRelation::Member { weight } = one.standing {
             let mass_max = unit(weight) * params.member_mass_max;
-            scale([one], mass_max, Bound::Member);
+            scale([one], mass_max, ContributionBound::Member);
         }
     }
 }
@@ -247,27 +253,27 @@ fn bound_members(contributions: &mut [Contribution], params: &Params) {
 fn bound_peers(contributions: &mut [Contribution], params: &Params) {
     let mut by_peer: BTreeMap<AuthorId, (f64, Vec<&mut Contribution>)> = BTreeMap::new();
     for one in contributions {
-        if let Standing::NonMember { via, via_weight, .. } = one.standing {
+        if let AuthorRelation::NonMember { via, via_weight, .. } = one.standing {
             let (weight, group) = by_peer.entry(via).or_insert((1.0, Vec::new()));
             *weight = weight.min(unit(via_weight));
             group.push(one);
         }
     }
     for (peer, (weight, group)) in by_peer {
-        scale(group, weight * params.peer_mass_max, Bound::Peer(peer));
+        scale(group, weight * params.peer_mass_max, ContributionBound::Peer(peer));
     }
 }
 
 fn bound_non_members(contributions: &mut [Contribution], params: &Params) {
     let group: Vec<&mut Contribution> = contributions
         .iter_mut()
-        .filter(|one| matches!(one.standing, Standing::NonMember { .. }))
+        .filter(|one| matches!(one.standing, AuthorRelation::NonMember { .. }))
         .collect();
-    scale(group, params.non_members_mass_max, Bound::NonMembers);
+    scale(group, params.non_members_mass_max, ContributionBound::NonMembers);
 }
 
-/// Scales a group down to `mass_max` together, each keeping its α : β.
-fn scale<'a, G>(group: G, mass_max: f64, bound: Bound)
+/// Scales a group down to `mass_max` in total; each contribution keeps its ratio α : β.
+fn scale<'a, G>(group: G, mass_max: f64, bound: ContributionBound)
 where
     G: IntoIterator<Item = &'a mut Contribution>,
 {

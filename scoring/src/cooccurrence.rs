@@ -1,25 +1,25 @@
-//! How strongly two entries belong together: those that are served together grow together.
+//! Weight of a pair of entries, which grows each time both are served or succeed together.
 //!
-//! The weight of a pair is local, fades by the day, and is touched only by what was served and by
-//! what succeeded. Separate from the signal it feeds, which saturates it.
+//! The weight is local to this node, decays by the day, and changes only when entries are served
+//! and when tasks succeed. Separate from the ranking signal, which applies a saturation to it.
 
 use klnode_crdt::ids::EntryId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The numbers of co-occurrence.
+/// Parameters of co-occurrence; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// The weight of a pair that meets for the first time.
+    /// Weight of a pair at its first co-occurrence.
     pub weight_initial: f64,
-    /// What being in one answer does to it.
+    /// Factor on the weight when both entries are in one answer.
     pub query_factor: f64,
-    /// What being in one task that succeeded does to it.
+    /// Factor on the weight when both entries are used in one successful task.
     pub success_factor: f64,
-    /// What is left of it after one day.
+    /// Fraction of the weight that remains after one day.
     pub decay_per_day: f64,
-    /// Lighter pairs are dropped.
+    /// Pairs with a lower weight are removed.
     pub prune_below: f64,
-    /// The heaviest a pair becomes.
+    /// Upper bound of the weight.
     pub weight_max: f64,
 }
 
@@ -36,34 +36,34 @@ impl Default for Params {
     }
 }
 
-/// What brought two entries together.
+/// Event by which two entries co-occur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Meeting {
-    /// They were in one answer.
+pub enum PairingCause {
+    /// Both entries were in one answer.
     Query,
-    /// They were used in one task that succeeded.
+    /// Both entries were used in one successful task.
     Success,
 }
 
-/// What is left of a weight after so many days; nothing once the pair is dropped.
+/// The weight after `days` days; `None` if the pair falls below `prune_below` and is removed.
 #[must_use]
-pub fn faded(weight: f64, days: u32, params: &Params) -> Option<f64> {
+pub fn decay_weight(weight: f64, days: u32, params: &Params) -> Option<f64> {
     let left = weight * params.decay_per_day.powf(f64::from(days));
     (left >= params.prune_below).then_some(left)
 }
 
-/// The weight of a pair after it met again.
+/// The weight of a pair after another co-occurrence. `faded` is `None` for a new pair.
 #[must_use]
-pub fn met(faded: Option<f64>, meeting: Meeting, params: &Params) -> f64 {
+pub fn strengthen(faded: Option<f64>, meeting: PairingCause, params: &Params) -> f64 {
     let factor = match meeting {
-        Meeting::Query => params.query_factor,
-        Meeting::Success => params.success_factor,
+        PairingCause::Query => params.query_factor,
+        PairingCause::Success => params.success_factor,
     };
     faded.map_or(params.weight_initial, |weight| weight * factor).min(params.weight_max)
 }
 
-/// Entries that hang together by these pairs, each cluster by id, the largest first. A pair alone is
-/// no cluster: that two belong together is what their weight says.
+/// Connected components of the graph of these pairs, each sorted by id, largest first. Components
+/// of two entries are left out, since the pair itself already says as much.
 #[must_use]
 pub fn clusters(pairs: &[(EntryId, EntryId)]) -> Vec<Vec<EntryId>> {
     let mut near: BTreeMap<EntryId, BTreeSet<EntryId>> = BTreeMap::new();
@@ -90,11 +90,11 @@ pub fn clusters(pairs: &[(EntryId, EntryId)]) -> Vec<Vec<EntryId>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Meeting, Params, clusters, faded, met};
+    use super::{PairingCause, Params, clusters, decay_weight, strengthen};
     use klnode_crdt::ids::EntryId;
 
     #[test]
-    fn a_cluster_is_what_hangs_together_and_more_than_a_pair() {
+    fn a_cluster_is_a_connected_component_of_three_or_more_entries() {
         let id = |byte| EntryId::from_bytes([byte; 16]);
         let pairs = [(1, 2), (2, 3), (7, 8), (4, 5), (5, 6), (6, 9)];
         let found = clusters(&pairs.map(|(one, two)| (id(one), id(two))));
@@ -108,26 +108,26 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_fades_by_the_day_and_goes_when_it_is_light() {
+    fn a_weight_decays_daily_and_is_removed_below_the_minimum() {
         for (weight, days, expect) in
             [(1.0, 0, Some(1.0)), (1.0, 138, Some(0.500_709)), (1.0, 459, Some(0.100_183))]
         {
-            let given = faded(weight, days, &Params::default());
+            let given = decay_weight(weight, days, &Params::default());
             assert!(given.zip(expect).is_some_and(|(a, b)| near(a, b)), "{days}: {given:?}");
         }
-        assert_eq!(faded(1.0, 460, &Params::default()), None);
+        assert_eq!(decay_weight(1.0, 460, &Params::default()), None);
     }
 
     #[test]
-    fn meeting_again_strengthens_up_to_a_cap() {
+    fn another_co_occurrence_raises_the_weight_up_to_its_maximum() {
         for (before, meeting, expect) in [
-            (None, Meeting::Query, 1.0),
-            (None, Meeting::Success, 1.0),
-            (Some(2.0), Meeting::Query, 2.1),
-            (Some(2.0), Meeting::Success, 2.2),
-            (Some(9.9), Meeting::Success, 10.0),
+            (None, PairingCause::Query, 1.0),
+            (None, PairingCause::Success, 1.0),
+            (Some(2.0), PairingCause::Query, 2.1),
+            (Some(2.0), PairingCause::Success, 2.2),
+            (Some(9.9), PairingCause::Success, 10.0),
         ] {
-            let given = met(before, meeting, &Params::default());
+            let given = strengthen(before, meeting, &Params::default());
             assert!(near(given, expect), "{before:?} {meeting:?}: {given}");
         }
     }

@@ -1,96 +1,99 @@
-//! Whether two entries say the same, how surely, and which of a group of equals is shown.
+//! Decides whether two entries are duplicates, with which certainty, and which entry of a group is
+//! shown.
 //!
-//! Separate from `conflict`, which compares entries that say opposite things. Only equal texts are
-//! merged unasked. Nearness of meaning merges nothing: to a model that knows no word order "retry"
-//! and "never retry", or 5 and 30 seconds, are as good as equal. So the rules of `statement` decide
-//! whether two texts may be the same at all, and a person decides whether they are.
+//! Separate from `contradiction`, which compares entries that contradict each other. Only equal
+//! texts are merged automatically. Similarity of meaning merges nothing: a model without word order
+//! sees "retry" and "never retry", or 5 and 30 seconds, as nearly equal. So the rules of
+//! `statement` decide whether two texts can be duplicates at all, and a person decides whether they
+//! are.
 
-use crate::conflict::Polarity;
-use crate::statement::{self, Comparison, canonical};
+use crate::contradiction::Polarity;
+use crate::statement::{self, StatementRelation, canonical};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::Hlc;
 
-/// The overlap of content from which on two near texts are proposed ...
+/// Smallest content overlap at which two texts above the `reworded` threshold are proposed.
 const OVERLAP_MIN: f64 = 0.5;
-/// ... from which on two texts are proposed that are nearer than a model's threshold ...
+/// Smallest content overlap at which two texts above the `propose` threshold are proposed.
 const OVERLAP_NEAR_MIN: f64 = 0.25;
-/// ... and from which on they are where no model says how near they are.
+/// Smallest content overlap at which two texts are proposed if no model measured their similarity.
 const OVERLAP_UNMEASURED_MIN: f64 = 0.8;
 
-/// From which cosines on a model's texts may say the same. Measured on labelled pairs, for one model
-/// each: a model of which nothing was measured has none.
+/// Cosines above which two texts may be duplicates. Measured on labelled pairs for each model; a
+/// model without measurements has no thresholds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
-    /// From here on two texts are proposed if a good part of their content is the same.
+    /// Above this cosine two texts are proposed if at least half of their content overlaps.
     pub reworded: f64,
-    /// From here on two texts are proposed if some of their content is the same.
+    /// Above this cosine two texts are proposed if at least a quarter of their content overlaps.
     pub propose: f64,
 }
 
 impl Thresholds {
-    /// Of the built-in embedding table. `propose` is as [`propose_min`] gives it for the labelled
-    /// pairs of the repository, and a test measures it again.
+    /// Thresholds of the built-in embedding table. `propose` is the value that [`propose_min`]
+    /// gives for the labelled pairs of the repository; a test measures it again.
     pub const BUILT_IN: Self = Self { reworded: 0.4, propose: 0.74 };
 }
 
-/// What people say of a pair of texts.
+/// Label that a person gave a pair of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Label {
-    /// They say the same.
+pub enum PairLabel {
+    /// The texts are duplicates.
     Same,
-    /// They do not, however near they are.
+    /// The texts are not duplicates, however similar they are.
     Other,
 }
 
-/// The threshold from which on a model that gives labelled pairs these cosines may propose: halfway
-/// between the nearest pair that is not the same and the farthest that is. None where the model does
-/// not tell them apart.
+/// Derives the `propose` threshold of a model from labelled pairs with their cosines: halfway
+/// between the nearest pair of different texts and the farthest pair of duplicates. `None` if the
+/// model does not separate the two groups.
 #[must_use]
-pub fn propose_min(pairs: &[(f64, Label)]) -> Option<f64> {
+pub fn propose_min(pairs: &[(f64, PairLabel)]) -> Option<f64> {
     let of =
         |label| pairs.iter().filter(move |(_, given)| *given == label).map(|(cosine, _)| *cosine);
-    let farthest = of(Label::Same).min_by(f64::total_cmp)?;
-    let nearest = of(Label::Other).max_by(f64::total_cmp)?;
+    let farthest = of(PairLabel::Same).min_by(f64::total_cmp)?;
+    let nearest = of(PairLabel::Other).max_by(f64::total_cmp)?;
     (nearest < farthest).then(|| f64::midpoint(nearest, farthest))
 }
 
-/// What of an entry is compared.
+/// Properties of an entry that are compared.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Text<'a> {
-    /// Its title.
+pub struct DuplicateText<'a> {
+    /// Title of the entry.
     pub title: &'a str,
-    /// Its content.
+    /// Content of the entry.
     pub content: &'a str,
-    /// Its type, by name.
+    /// Name of the entry type.
     pub kind: &'a str,
-    /// The thread it is scoped to; empty for none.
+    /// Thread the entry is scoped to; empty for none.
     pub thread: &'a str,
-    /// Which way it speaks.
+    /// Whether the entry recommends or advises against its subject.
     pub polarity: Polarity,
 }
 
-/// Whose two entries are.
+/// Authorship of the two compared entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
-    /// This node's, both of them: created here, and shown in its own words.
+pub enum PairOwners {
+    /// Both were created on this node and show its own text.
     Own,
-    /// At least one is somebody else's, or shows somebody else's words.
+    /// At least one was created by another author or shows another author's text.
     Foreign,
 }
 
-/// Why a person is asked.
+/// Reason why a person has to decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
-    /// The texts are not equal.
+    /// The texts differ in wording.
     Wording,
-    /// They are of different types or threads, or speak different ways.
+    /// The texts are equal, but entry type, thread or polarity differ.
     Nature,
-    /// One of them is not this node's: nothing of others is merged unasked.
+    /// The texts are equal, but one of the entries is foreign: foreign entries are never merged
+    /// automatically.
     Foreign,
 }
 
 impl Doubt {
-    /// In words.
+    /// Explanation shown to people.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -101,59 +104,66 @@ impl Doubt {
     }
 }
 
-/// Whether two entries say the same.
+/// Result of comparing two entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Their texts are equal: they are merged unasked.
+pub enum DuplicateDecision {
+    /// The texts are equal and the entries are merged automatically.
     Merge,
-    /// Perhaps: a person decides.
+    /// The entries may be duplicates; a person decides.
     Propose(Doubt),
-    /// They do not, or say the opposite.
+    /// The entries are not duplicates, or they contradict each other.
     Different,
 }
 
-/// Whether two entries of one workspace and memory say the same.
+/// Compares two entries of one workspace and memory.
 #[must_use]
 pub fn compare(
-    a: &Text<'_>,
-    b: &Text<'_>,
-    whose: Whose,
+    a: &DuplicateText<'_>,
+    b: &DuplicateText<'_>,
+    whose: PairOwners,
     cosine: f64,
     thresholds: Option<Thresholds>,
-) -> Verdict {
-    // The opposite is not the same: one of the two would be lost. `conflict` reports it.
+) -> DuplicateDecision {
+    // Entries of opposite polarity are never duplicates: a merge would lose one of them. The
+    // `contradiction` module reports them.
     if a.polarity.opposes(b.polarity) {
-        return Verdict::Different;
+        return DuplicateDecision::Different;
     }
     if are_equal(a, b) {
         return if (a.kind, a.thread, a.polarity) != (b.kind, b.thread, b.polarity) {
-            Verdict::Propose(Doubt::Nature)
-        } else if whose == Whose::Foreign {
-            Verdict::Propose(Doubt::Foreign)
+            DuplicateDecision::Propose(Doubt::Nature)
+        } else if whose == PairOwners::Foreign {
+            DuplicateDecision::Propose(Doubt::Foreign)
         } else {
-            Verdict::Merge
+            DuplicateDecision::Merge
         };
     }
-    let Comparison::Compatible { overlap } = relate(a, b) else { return Verdict::Different };
+    let StatementRelation::Compatible { overlap } = relate(a, b) else {
+        return DuplicateDecision::Different;
+    };
     let is_likely = match thresholds {
         None => overlap >= OVERLAP_UNMEASURED_MIN,
         Some(of) if cosine >= of.propose => overlap >= OVERLAP_NEAR_MIN,
         Some(of) => cosine >= of.reworded && overlap >= OVERLAP_MIN,
     };
-    if is_likely { Verdict::Propose(Doubt::Wording) } else { Verdict::Different }
+    if is_likely {
+        DuplicateDecision::Propose(Doubt::Wording)
+    } else {
+        DuplicateDecision::Different
+    }
 }
 
-/// Whether two entries may be merged unasked, as far as their texts go: equal after NFC, collapsed
-/// white space and dropped final punctuation.
+/// Whether the texts of two entries are equal after NFC, collapsed white space and removed final
+/// punctuation. Only such entries are merged automatically.
 #[must_use]
-pub fn are_equal(a: &Text<'_>, b: &Text<'_>) -> bool {
+pub fn are_equal(a: &DuplicateText<'_>, b: &DuplicateText<'_>) -> bool {
     canonical(a.title) == canonical(b.title) && canonical(a.content) == canonical(b.content)
 }
 
-/// How the texts of two entries relate. Titles alone can contradict each other: a title is a
+/// Compares the texts of two entries. Titles alone can contradict each other: a title is a
 /// statement, and the content gives reasons.
 #[must_use]
-pub fn relate(a: &Text<'_>, b: &Text<'_>) -> Comparison {
+pub fn relate(a: &DuplicateText<'_>, b: &DuplicateText<'_>) -> StatementRelation {
     let [one, two] = [canonical(a.title), canonical(b.title)];
     let whole = if one == two {
         statement::compare(a.content, b.content)
@@ -161,19 +171,19 @@ pub fn relate(a: &Text<'_>, b: &Text<'_>) -> Comparison {
         statement::compare(&whole(a), &whole(b))
     };
     match whole {
-        Comparison::Contradiction(_) => whole,
-        // Other titles over equal texts are another wording.
-        Comparison::Equal => Comparison::Compatible { overlap: 1.0 },
+        StatementRelation::Contradiction(_) => whole,
+        // Different titles over equal contents are another wording.
+        StatementRelation::Equal => StatementRelation::Compatible { overlap: 1.0 },
         _ if one == two => whole,
         _ => match statement::compare(&one, &two) {
-            found @ Comparison::Contradiction(_) => found,
+            found @ StatementRelation::Contradiction(_) => found,
             _ => whole,
         },
     }
 }
 
-/// The title and the content of an entry; the content alone where it begins with the title.
-fn whole(text: &Text<'_>) -> String {
+/// Title and content of an entry; the content alone if it begins with the title.
+fn whole(text: &DuplicateText<'_>) -> String {
     let title = canonical(text.title).to_lowercase();
     if canonical(text.content).to_lowercase().starts_with(&title) {
         return text.content.to_owned();
@@ -181,38 +191,39 @@ fn whole(text: &Text<'_>) -> String {
     format!("{}. {}", text.title, text.content)
 }
 
-/// One of a group of entries that say the same.
+/// One entry of a group of duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Equal {
-    /// Which.
+pub struct GroupEntry {
+    /// Id of the entry; the lowest id wins a tie.
     pub entry: EntryId,
-    /// When it was created, by its creator's clock; an import when it was first seen here.
+    /// Creation stamp from the author's clock; for an import, the time it was first seen on this
+    /// node.
     pub created: Hlc,
-    /// Whether it was imported: nobody's clock says when it was created.
+    /// Whether the entry was imported, so that its creation stamp is not from an author's clock.
     pub is_imported: bool,
-    /// Whether its words are this node's.
+    /// Whether this node wrote the text.
     pub is_own: bool,
-    /// How long its content is, in characters.
+    /// Length of the content in characters.
     pub length: usize,
 }
 
-/// Which of a group stands for it, and whose text is shown.
+/// Entry that represents a group of duplicates, and the entry whose text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Survivor {
-    /// Under whose id the group is shown.
+    /// Entry under whose id the group is shown.
     pub entry: EntryId,
-    /// Whose text is shown.
+    /// Entry whose text is shown.
     pub text: EntryId,
 }
 
-/// The survivor of a group: the first that was created, of equals the least id; and of its words
-/// the longest, where they exceed the survivor's by `longer_factor`. Where some of a group are
-/// this node's own, only those are looked at: a creation stamp is its creator's word, and a text
-/// can be replaced later, so neither may put somebody else's words over one's own. Of those an
-/// import stands, and shows its text, only for other imports: whoever wrote the file knew what it
-/// would meet. None for no group.
+/// Chooses the survivor of a group: the entry created first (lowest id on a tie), with the longest
+/// text of the group if that is longer than the survivor's by `longer_factor`. If the group
+/// contains entries of this node, only those are eligible: a creation stamp is the author's own
+/// claim and a text can be replaced later, so neither may put another author's text over this
+/// node's own. An import survives, and shows its text, only over other imports: the author of the
+/// imported file could have known the entries it would meet. `None` for an empty group.
 #[must_use]
-pub fn survivor(group: &[Equal], longer_factor: f64) -> Option<Survivor> {
+pub fn survivor(group: &[GroupEntry], longer_factor: f64) -> Option<Survivor> {
     let has_own = group.iter().any(|one| one.is_own);
     let eligible = || group.iter().filter(move |one| one.is_own || !has_own);
     let first = eligible().min_by_key(|one| (one.is_imported, one.created, one.entry))?;

@@ -1,65 +1,72 @@
-//! How far away an author is, in steps of acquaintance.
+//! Distance of an author from this node, in pairing steps.
 //!
-//! Separate from `trust`: distance is what peers claim about the way records took, trust is what
-//! this node found out itself. A hop is local and never part of a record, since everyone's differs.
+//! Separate from `trust`: the distance follows from claims of peers about the route of records,
+//! trust from this node's own experience. A hop count is local and never part of a record, since it
+//! differs on every node.
 
-/// Steps from this node: 0 itself and its person's other nodes, 1 a paired peer or a fellow member.
+/// Hop count: 0 is this node and its person's other nodes, 1 a paired peer or a fellow member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hop(pub u8);
 
 impl Hop {
-    /// This node and its person's other nodes.
+    /// Hop count of this node and its person's other nodes.
     pub const OWN: Hop = Hop(0);
-    /// A paired peer, connected or not, and any member of a shared workspace.
+    /// Hop count of a paired peer, connected or not, and of any member of a shared workspace.
     pub const NEAR: Hop = Hop(1);
-    /// Beyond this an author's distance counts as unknown.
+    /// Authors further away than this count as being at an unknown distance.
     pub const MAX: Hop = Hop(3);
+
+    /// The distance in words, such as `2 hops`.
+    #[must_use]
+    pub fn in_words(self) -> String {
+        if self == Self::NEAR { "1 hop".to_owned() } else { format!("{} hops", self.0) }
+    }
 }
 
-/// What an author is to this node.
+/// Relation of an author to this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Relation {
+pub enum AuthorKind {
     /// This node, or another node of the same person.
     Own,
     /// A paired peer.
     Paired,
-    /// A member of a shared workspace, however its records arrived.
+    /// A member of a shared workspace, regardless of the route of its records.
     Member,
-    /// Known only through others.
+    /// An author known only through other peers.
     Other,
 }
 
-/// The distance of an author, or `None` where it is unknown.
+/// Computes the hop count of an author; `None` if it is unknown or beyond `hop_max`.
 ///
-/// `claims` are the latest distances that paired, unblocked peers state for the author. Whatever
-/// they claim, an author that is neither paired nor a member is at least two steps away: a relay
-/// cannot make a stranger its own neighbour's equal.
+/// `claims` are the latest distances that paired, unblocked peers state for the author. An author
+/// that is neither paired nor a member is at least two hops away regardless of the claims: a relay
+/// cannot place a stranger at the distance of a paired peer.
 #[must_use]
-pub fn hop(relation: Relation, claims: &[u8], hop_max: Hop) -> Option<Hop> {
+pub fn hop(relation: AuthorKind, claims: &[u8], hop_max: Hop) -> Option<Hop> {
     let hop = match relation {
-        Relation::Own => Hop::OWN,
-        Relation::Paired | Relation::Member => Hop::NEAR,
-        Relation::Other => Hop(claims.iter().min()?.saturating_add(1).max(Hop::NEAR.0 + 1)),
+        AuthorKind::Own => Hop::OWN,
+        AuthorKind::Paired | AuthorKind::Member => Hop::NEAR,
+        AuthorKind::Other => Hop(claims.iter().min()?.saturating_add(1).max(Hop::NEAR.0 + 1)),
     };
     (hop <= hop_max).then_some(hop)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hop, Relation, hop};
+    use super::{AuthorKind, Hop, hop};
 
     #[test]
-    fn distance_is_one_more_than_the_nearest_claim_and_never_less_than_two() {
+    fn the_hop_count_is_the_lowest_claim_plus_one_and_at_least_two() {
         for (relation, claims, expect) in [
-            (Relation::Own, &[3][..], Some(0)),
-            (Relation::Paired, &[], Some(1)),
-            (Relation::Member, &[9], Some(1)),
-            (Relation::Other, &[1], Some(2)),
-            (Relation::Other, &[0], Some(2)),
-            (Relation::Other, &[7, 2], Some(3)),
-            (Relation::Other, &[3], None),
-            (Relation::Other, &[255], None),
-            (Relation::Other, &[], None),
+            (AuthorKind::Own, &[3][..], Some(0)),
+            (AuthorKind::Paired, &[], Some(1)),
+            (AuthorKind::Member, &[9], Some(1)),
+            (AuthorKind::Other, &[1], Some(2)),
+            (AuthorKind::Other, &[0], Some(2)),
+            (AuthorKind::Other, &[7, 2], Some(3)),
+            (AuthorKind::Other, &[3], None),
+            (AuthorKind::Other, &[255], None),
+            (AuthorKind::Other, &[], None),
         ] {
             let given = hop(relation, claims, Hop::MAX);
             assert_eq!(given, expect.map(Hop), "{relation:?} with claims {claims:?}");

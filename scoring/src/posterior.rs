@@ -1,31 +1,31 @@
-//! A Beta posterior: what a number of successes and failures says about a rate.
+//! Beta posterior over a success rate, given a number of successes and failures.
 //!
 //! Separate because confidence, trust and ranking read the same figures from it: the mean, the
-//! mass, and the exact lower quantile. The lower quantile is what makes ignorance cost something: a
-//! mean cannot tell one lucky observation from a hundred.
+//! mass, and the exact lower quantile. The lower quantile penalises little evidence: a mean cannot
+//! tell one lucky observation from a hundred.
 //!
 //! The quantile is found by Newton's method between two bounds, over the incomplete beta function
-//! of `statrs`. The inverse that comes with it has no bounds and never returns for shapes as
-//! lopsided as Beta(1, 1e7), which a counter can hold. Here a step that leaves the bounds, or
-//! that is not at most half the one before, becomes a halving of the bounds, and the number of
-//! steps is limited.
+//! of `statrs`. The inverse that `statrs` offers has no bounds and never returns for shapes as
+//! lopsided as Beta(1, 1e7), which a counter can hold. Here a step that leaves the bounds, or that
+//! is not at most half the one before, becomes a bisection of the bounds, and the number of steps
+//! is limited.
 
 use statrs::function::beta::{beta_reg, ln_beta};
 
-use crate::unit::unit;
+use crate::unit_interval::unit;
 
-/// The share below the lower bound: the rate is above it with 90 % credibility.
+/// Probability mass below the lower bound: the rate is above it with 90 % credibility.
 pub const LOWER_QUANTILE: f64 = 0.10;
 
-/// The bounds of a shape parameter.
+/// Bounds to which a shape parameter is clamped.
 const SHAPE_MIN: f64 = 1e-3;
 const SHAPE_MAX: f64 = 1e12;
 /// A greater mass is scaled down before a quantile is computed: beyond it the incomplete beta
-/// function loses its precision, while the posterior is already narrower than anyone can see.
+/// function loses its precision, and the posterior is already too narrow for a visible difference.
 const QUANTILE_MASS_MAX: f64 = 1e6;
-/// Halving alone needs about fifty steps; most shapes need fewer than ten.
+/// Limit on the iterations: bisection alone needs about fifty, most shapes fewer than ten.
 const STEPS_MAX: u32 = 100;
-/// A step shorter than this ends the search: the next would be lost in rounding.
+/// A shorter step ends the search: the next one would be lost in rounding.
 const STEP_MIN: f64 = 1e-13;
 
 /// Beta(α, β) with both parameters positive and finite.
@@ -36,43 +36,44 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// Beta(`alpha`, `beta`); what lies outside the computable range is brought to its border.
+    /// Beta(`alpha`, `beta`); values outside the computable range are clamped to it.
     #[must_use]
     pub fn new(alpha: f64, beta: f64) -> Posterior {
         Posterior { alpha: shape(alpha), beta: shape(beta) }
     }
 
-    /// What speaks for it, prior included.
+    /// Evidence for, prior included.
     #[must_use]
     pub fn alpha(&self) -> f64 {
         self.alpha
     }
 
-    /// What speaks against it, prior included.
+    /// Evidence against, prior included.
     #[must_use]
     pub fn beta(&self) -> f64 {
         self.beta
     }
 
-    /// α + β: how much stands behind the mean, prior included.
+    /// α + β: total evidence behind the mean, prior included.
     #[must_use]
     pub fn mass(&self) -> f64 {
         self.alpha + self.beta
     }
 
-    /// α / (α + β).
+    /// α / (α + β), in (0, 1).
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.alpha / self.mass()
     }
 
-    /// The 10 % quantile. It takes microseconds: keep it rather than compute it for every hit.
+    /// The 10 % quantile. It takes microseconds: keep the result instead of computing it for every
+    /// hit.
     #[must_use]
     pub fn lower_bound(&self) -> f64 {
         self.quantile(LOWER_QUANTILE)
     }
 
-    /// The rate that the posterior exceeds with probability `1 - share`.
+    /// Rate that the posterior exceeds with probability `1 - share`.
     #[must_use]
     pub fn quantile(&self, share: f64) -> f64 {
         let scale = (QUANTILE_MASS_MAX / self.mass()).min(1.0);
@@ -80,7 +81,7 @@ impl Posterior {
     }
 }
 
-/// The rate at which the distribution function of Beta(`a`, `b`) reaches `share`.
+/// Rate at which the distribution function of Beta(`a`, `b`) reaches `share`.
 fn solve(a: f64, b: f64, share: f64) -> f64 {
     if share == 0.0 || share == 1.0 {
         return share;
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_share_is_found_whatever_the_shapes() {
+    fn quantiles_are_exact_for_all_shapes() {
         let shapes = [1.0, 1.02, 1.7, 5.0, 31.0, 200.0, 3_000.0, 40_000.0];
         for alpha in shapes {
             for beta in shapes {

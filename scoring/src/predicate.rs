@@ -1,69 +1,70 @@
-//! Whether what an entry depends on still holds in a checkout: a small language of predicates.
+//! Predicates over a checkout: a small language that says whether an entry's anchors still hold.
 //!
-//! `path:src/lib.rs AND dep:cargo:tokio>=1.40` is checked against the caller's checkout whenever the
-//! entry is read. What people write is in `docs/predicates.md`; this is how it is read and judged.
-//! There are three answers, since a file that cannot be read proves nothing either way.
+//! `path:src/lib.rs AND dep:cargo:tokio>=1.40` is checked against the caller's checkout whenever
+//! the entry is read. `docs/reference/predicates.md` documents the syntax for users; this module parses and
+//! evaluates it. There are three results, since a file that cannot be read proves nothing either
+//! way.
 //!
-//! Predicates come from others, so everything about them is bounded: their length, their depth, the
-//! files they look at and the work of looking. They cannot name anything outside of the checkout,
-//! see only what git tracks, run nothing, and their answers name atoms, never what a file says.
-//! Whose predicates are evaluated at all is the caller's to decide.
+//! Predicates come from other authors, so everything about them is bounded: length, depth, the
+//! files they read and the work of reading them. They cannot name a path outside the checkout, see
+//! only files that git tracks, run nothing, and their results name atoms, never file contents. The
+//! caller decides whose predicates are evaluated at all.
 
+mod bounded_regex;
 mod checkout;
 mod evaluate;
 mod freshness;
 mod glob;
 mod manifest;
 mod parse;
-mod pattern;
+mod read_cache;
 mod reason;
-mod session;
 mod version;
 
 use std::fmt;
 use std::str::FromStr;
 
-pub use checkout::{Checkout, Unreadable};
-pub use evaluate::{Outcome, evaluate, evaluate_all};
-pub use freshness::{Checked, Flag, check};
+pub use checkout::{Checkout, ReadFailure};
+pub use evaluate::{PredicateOutcome, evaluate, evaluate_all};
+pub use freshness::{AnchorState, BrokenPredicate, PredicateCheck, check};
 pub use parse::{ATOMS_MAX, DEPTH_MAX, ParseError, TEXT_BYTES_MAX};
-pub use reason::{Finding, Reason};
-pub use session::Params;
+pub use read_cache::Params;
+pub use reason::{AtomFinding, AtomReason};
 
+use bounded_regex::BoundedRegex;
 use glob::Glob;
 use manifest::Ecosystem;
 use parse::Patterns;
-use pattern::Pattern;
 use version::Comparator;
 
-/// Something that may be so in a checkout, or not.
+/// A condition on a checkout.
 ///
-/// Shown as text, it is the same predicate again when parsed.
+/// Its `Display` form parses back to the same predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
     root: Expression,
 }
 
 impl Predicate {
-    /// Reads a predicate.
+    /// Parses a predicate and compiles its patterns to validate them.
     ///
     /// # Errors
-    /// Where the text is no predicate: at which byte, what was expected there, and an example.
+    /// If the text is not a predicate: the byte offset, the expected syntax and an example.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         parse::parse(text, Patterns::Tried).map(|root| Predicate { root })
     }
 
-    /// The same of a text that somebody else wrote: a pattern that cannot be compiled is found out
-    /// where it is looked for, which costs what a look may cost.
+    /// Parses a predicate that another author wrote, without compiling its patterns: an invalid
+    /// pattern shows up at evaluation, where the work limits apply.
     ///
     /// # Errors
-    /// As above, but for patterns.
+    /// As [`Predicate::parse`], except for invalid patterns.
     pub fn read(text: &str) -> Result<Self, ParseError> {
         parse::parse(text, Patterns::Taken).map(|root| Predicate { root })
     }
 
-    /// The text of a `hash:` atom for a file as it is now, whole or from one line to another; none
-    /// where the file has fewer lines or the path may not be written.
+    /// Builds a `hash:` predicate for the current content of a file, for the whole file or a range
+    /// of lines. `None` if the file has fewer lines or the path is not allowed in predicates.
     #[must_use]
     pub fn of_content(
         path: &str,
@@ -72,7 +73,7 @@ impl Predicate {
         digest: impl Fn(&[u8]) -> [u8; 32],
     ) -> Option<Self> {
         let lines = match lines {
-            Some((first, last)) => Some(Lines::new(first, last)?),
+            Some((first, last)) => Some(LineRange::new(first, last)?),
             None => None,
         };
         let file = Glob::new(path).ok().filter(Glob::is_plain)?;
@@ -97,29 +98,29 @@ enum Expression {
     Any(Vec<Expression>),
 }
 
-/// What is asked of a checkout. Each holds as soon as one file makes it hold.
+/// Smallest unit of a predicate. An atom holds as soon as one file makes it hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Atom {
-    /// There is such a file.
+    /// A matching file exists.
     Path(Glob),
-    /// A file, or some lines of it, have that digest.
-    Hash { file: Glob, lines: Option<Lines>, digest: String },
-    /// Such a file has a text of that pattern.
-    Text { files: Glob, pattern: Pattern },
-    /// A manifest declares a package with such a lowest version.
+    /// The file, or a range of its lines, has this digest.
+    Hash { file: Glob, lines: Option<LineRange>, digest: String },
+    /// A matching file contains text that matches the pattern.
+    Text { files: Glob, pattern: BoundedRegex },
+    /// A manifest declares the package with a matching lowest version.
     Dependency(Dependency),
 }
 
-/// Lines of a file, counted from 1, both included.
+/// Range of lines, counted from 1, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lines {
+struct LineRange {
     first: u32,
     last: u32,
 }
 
-impl Lines {
+impl LineRange {
     fn new(first: u32, last: u32) -> Option<Self> {
-        (1 <= first && first <= last).then_some(Lines { first, last })
+        (1 <= first && first <= last).then_some(LineRange { first, last })
     }
 }
 
@@ -127,9 +128,9 @@ impl Lines {
 struct Dependency {
     ecosystem: Ecosystem,
     package: String,
-    /// All of these must hold; where there are none, being declared is enough.
+    /// Comparisons that must all hold; if empty, a declaration of the package is enough.
     comparators: Vec<Comparator>,
-    /// Which manifests are asked; all of that kind where none is named.
+    /// Manifests to read; `None` means all manifests of the ecosystem.
     manifests: Option<Glob>,
 }
 
@@ -194,9 +195,9 @@ impl fmt::Display for Atom {
     }
 }
 
-impl fmt::Display for Lines {
+impl fmt::Display for LineRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Lines { first, last } = self;
+        let LineRange { first, last } = self;
         if first == last { write!(f, "{first}") } else { write!(f, "{first}-{last}") }
     }
 }
@@ -225,7 +226,6 @@ impl fmt::Display for Glob {
     }
 }
 
-/// Bytes as lower-case hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,12 +1,12 @@
-//! The order in which the candidates of a query come, with every number that led to it.
+//! Order of the candidates of a query, with every number that led to it.
 //!
-//! Six signals make a composite. Foreign entries are then discounted by what is known about them
-//! and their author; pinned ones gain, once they have passed the relevance gate; and a foreign
-//! candidate goes below every local verified entry that is as relevant. That order, made with the
-//! mean of each confidence, is the deterministic order. In the last step the samples of the
-//! confidences reorder entries of nearly equal relevance (see [`reorder`]). Separate from `budget`,
-//! which decides how much of the order is shown. It never looks anything up: signals come in as
-//! numbers.
+//! Six signals make a composite. Foreign entries are then discounted by the evidence about them and
+//! their author; pinned entries gain a bonus if they pass the relevance gate; and a foreign
+//! candidate moves below every local verified entry of the same or higher relevance. This order,
+//! computed with the mean of each confidence, is the deterministic order. In the last step the
+//! Thompson samples reorder entries of nearly equal relevance (see [`reorder`]). Separate from
+//! `token_budget`, which decides how much of the order is shown. This module looks nothing up:
+//! signals are passed in as numbers.
 
 mod reorder;
 pub mod signals;
@@ -16,29 +16,29 @@ pub use reorder::{RELEVANCE_MARGIN, demote, is_clearly_more_relevant, reorder};
 pub use weights::{PerSignal, SUM_TOLERANCE, WEIGHT_MAX, Weights, WeightsError};
 
 use crate::status::Status;
-use crate::unit::unit;
+use crate::unit_interval::unit;
 use klnode_crdt::ids::EntryId;
 
-/// The numbers of ranking beside the weights.
+/// Parameters of ranking other than the weights; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// What a pin adds to the score.
+    /// Bonus that a pin adds to the score.
     pub pin_bonus: f64,
-    /// What the lower bound of its confidence contributes to a foreign entry's factor.
+    /// Weight of the confidence's lower bound in the factor of a foreign entry.
     pub foreign_evidence: f64,
-    /// What the floor of its status contributes to it.
+    /// Weight of the status floor in the factor of a foreign entry.
     pub foreign_status: f64,
-    /// The floor of a verified entry.
+    /// Status floor of a verified entry.
     pub floor_verified: f64,
-    /// The floor of an active entry.
+    /// Status floor of an active entry.
     pub floor_active: f64,
-    /// The floor of a candidate.
+    /// Status floor of a candidate.
     pub floor_candidate: f64,
-    /// The factor exceeds the author's weight by at most this.
+    /// The factor exceeds the author weight by at most this amount.
     pub foreign_over_weight_max: f64,
-    /// The least factor.
+    /// Lower bound of the factor.
     pub foreign_min: f64,
-    /// The greatest factor.
+    /// Upper bound of the factor.
     pub foreign_max: f64,
 }
 
@@ -58,91 +58,91 @@ impl Default for Params {
     }
 }
 
-/// Whose entry a candidate is.
+/// Relation of a candidate's author to this node.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Origin {
-    /// Of this node or its person's other nodes.
+pub enum CandidateOwner {
+    /// The author is this node or another node of the same person.
     Local,
-    /// Of anyone else.
+    /// The author is any other node.
     Foreign {
-        /// The author's weight, as [`trust::weight`](crate::trust::weight) gives it.
+        /// Author weight as computed by [`trust::weight`](crate::trust::weight).
         weight: f64,
-        /// The lower bound of the entry's confidence.
+        /// Lower bound of the confidence in the entry.
         lower_bound: f64,
     },
 }
 
-/// What the operator laid over an entry.
+/// Mark of the operator on an entry, valid on this node only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overlay {
-    /// Nothing.
+pub enum MarkEffect {
+    /// The entry has no mark that affects ranking.
     None,
-    /// Shown higher, where relevant.
+    /// The entry gains a bonus if it is relevant.
     Pinned,
 }
 
 /// An entry that may answer a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Candidate {
-    /// The entry.
+pub struct RankCandidate {
+    /// Id of the entry, also the final tie-break.
     pub entry: EntryId,
-    /// Its signals; `semantic` is its relevance, `thompson` a sample of its confidence.
+    /// Signals of the entry; `semantic` is its relevance, `thompson` a sample of its confidence.
     pub signals: PerSignal,
-    /// The mean of its confidence, which takes the sample's place in the deterministic order.
+    /// Mean of the confidence, which replaces the sample in the deterministic order.
     pub confidence_mean: f64,
-    /// Added to the score for the caller's role and workspace.
+    /// Bonus for the caller's role and workspace, added to the score.
     pub bonus: f64,
-    /// Where it stands.
+    /// Current status of the entry.
     pub status: Status,
-    /// Whose it is.
-    pub origin: Origin,
-    /// What the operator laid over it.
-    pub overlay: Overlay,
+    /// Relation of the author to this node.
+    pub origin: CandidateOwner,
+    /// Mark of the operator on the entry.
+    pub overlay: MarkEffect,
 }
 
-/// An entry at its place, with what led to it.
+/// A ranked entry with the numbers behind its rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Placed {
-    /// The candidate as it came in.
-    pub candidate: Candidate,
-    /// The score by which it was placed.
+pub struct RankedEntry {
+    /// The candidate as it was passed in.
+    pub candidate: RankCandidate,
+    /// Score with the Thompson sample, used for the final order.
     pub score: f64,
-    /// The score with the mean of its confidence in place of the sample.
+    /// Score with the mean of the confidence in place of the sample.
     pub score_expected: f64,
-    /// The weighted sum of the signals.
+    /// Weighted sum of the signals.
     pub composite: f64,
-    /// What a foreign entry's composite was multiplied by.
+    /// Factor applied to the composite of a foreign entry; `None` for a local one.
     pub foreign_factor: Option<f64>,
-    /// What a pin added.
+    /// Bonus for a pin; 0 without one.
     pub pin_bonus: f64,
-    /// The local verified entry below which the last pass put it.
+    /// The local verified entry below which the entry was moved; `None` if it was not moved.
     pub put_below: Option<EntryId>,
 }
 
-/// An ordered answer. Where nothing is placed, the answer is to abstain.
+/// Ranked answer. If `placed` is empty, the answer is to abstain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranking {
-    /// What passed the relevance gate, best first.
-    pub placed: Vec<Placed>,
-    /// What did not, nearest first: shown only on request.
-    pub nearest: Vec<Candidate>,
-    /// The weights, for the explanation.
+    /// Candidates that passed the relevance gate, best first.
+    pub placed: Vec<RankedEntry>,
+    /// Candidates that did not pass, nearest first; shown only on request.
+    pub nearest: Vec<RankCandidate>,
+    /// Weights that were used, for the explanation.
     pub weights: Weights,
 }
 
-/// Orders `candidates`; those less relevant than `relevance_min` are left out.
+/// Ranks `candidates`; those with a relevance below `relevance_min` go to `nearest`.
 #[must_use]
 pub fn rank(
-    candidates: &[Candidate],
+    candidates: &[RankCandidate],
     relevance_min: f64,
     weights: &Weights,
     params: &Params,
 ) -> Ranking {
-    let (relevant, mut nearest): (Vec<Candidate>, Vec<Candidate>) =
+    let (relevant, mut nearest): (Vec<RankCandidate>, Vec<RankCandidate>) =
         candidates.iter().copied().partition(|one| relevance(one) >= relevance_min);
     nearest.sort_by(|a, b| relevance(b).total_cmp(&relevance(a)).then(a.entry.cmp(&b.entry)));
 
-    let mut placed: Vec<Placed> =
+    let mut placed: Vec<RankedEntry> =
         relevant.into_iter().map(|candidate| score(candidate, weights, params)).collect();
     placed.sort_by(|a, b| {
         let by_score = b.score_expected.total_cmp(&a.score_expected);
@@ -152,10 +152,11 @@ pub fn rank(
     Ranking { placed, nearest, weights: *weights }
 }
 
-/// Reorders the deterministic order by the samples. Two entries change their order only if neither is
-/// clearly more relevant, and no foreign candidate passes a local verified entry that is as relevant.
-fn explore(deterministic: &[Placed]) -> Vec<Placed> {
-    let stays_above = |upper: &Placed, lower: &Placed| {
+/// Reorders the deterministic order by the samples. Two entries change their order only if neither
+/// is clearly more relevant, and no foreign candidate passes a local verified entry of the same or
+/// higher relevance.
+fn explore(deterministic: &[RankedEntry]) -> Vec<RankedEntry> {
+    let stays_above = |upper: &RankedEntry, lower: &RankedEntry| {
         let (upper, lower) = (&upper.candidate, &lower.candidate);
         is_clearly_more_relevant(upper, lower)
             || is_clearly_more_relevant(lower, upper)
@@ -176,7 +177,7 @@ fn explore(deterministic: &[Placed]) -> Vec<Placed> {
     placed
 }
 
-/// The factor of a foreign entry: what is proven about it, at most a little above its author.
+/// Factor of a foreign entry: the evidence for it, at most slightly above its author's weight.
 #[must_use]
 pub fn foreign_factor(status: Status, lower_bound: f64, weight: f64, params: &Params) -> f64 {
     let floor = match status {
@@ -190,23 +191,23 @@ pub fn foreign_factor(status: Status, lower_bound: f64, weight: f64, params: &Pa
     capped.max(params.foreign_min).min(params.foreign_max)
 }
 
-fn relevance(candidate: &Candidate) -> f64 {
+fn relevance(candidate: &RankCandidate) -> f64 {
     unit(candidate.signals.semantic)
 }
 
-fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
+fn score(candidate: RankCandidate, weights: &Weights, params: &Params) -> RankedEntry {
     let composite = weights.composite(&candidate.signals);
     let signals_expected = PerSignal { thompson: candidate.confidence_mean, ..candidate.signals };
     let foreign_factor = match candidate.origin {
-        Origin::Local => None,
-        Origin::Foreign { weight, lower_bound } => {
+        CandidateOwner::Local => None,
+        CandidateOwner::Foreign { weight, lower_bound } => {
             Some(foreign_factor(candidate.status, lower_bound, weight, params))
         }
     };
-    let pin_bonus = if candidate.overlay == Overlay::Pinned { params.pin_bonus } else { 0.0 };
+    let pin_bonus = if candidate.overlay == MarkEffect::Pinned { params.pin_bonus } else { 0.0 };
     let score_of =
         |composite: f64| composite * foreign_factor.unwrap_or(1.0) + pin_bonus + candidate.bonus;
-    Placed {
+    RankedEntry {
         candidate,
         score: score_of(composite),
         score_expected: score_of(weights.composite(&signals_expected)),
@@ -217,19 +218,19 @@ fn score(candidate: Candidate, weights: &Weights, params: &Params) -> Placed {
     }
 }
 
-/// Puts each foreign candidate below every local verified entry of equal or higher relevance.
+/// Moves each foreign candidate below every local verified entry of equal or higher relevance.
 ///
-/// All others keep their order: an entry is only ever moved down, right behind the last of those
-/// it must not precede. A later pass that changes the order of a ranking has to repeat it.
+/// All others keep their order: an entry is only ever moved down, right behind the last of those it
+/// must not precede. A later pass that changes the order of a ranking has to repeat it.
 #[must_use]
-pub fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
+pub fn local_verified_first(mut placed: Vec<RankedEntry>) -> Vec<RankedEntry> {
     let verified: Vec<(usize, EntryId, f64)> = placed
         .iter()
         .enumerate()
         .filter(|(_, one)| is_local_verified(&one.candidate))
         .map(|(place, one)| (place, one.candidate.entry, relevance(&one.candidate)))
         .collect();
-    let mut keyed: Vec<((usize, usize), Placed)> = Vec::with_capacity(placed.len());
+    let mut keyed: Vec<((usize, usize), RankedEntry)> = Vec::with_capacity(placed.len());
     for (place, mut one) in placed.drain(..).enumerate() {
         let mut behind = place;
         one.put_below = None;
@@ -249,17 +250,17 @@ pub fn local_verified_first(mut placed: Vec<Placed>) -> Vec<Placed> {
     keyed.into_iter().map(|(_, one)| one).collect()
 }
 
-/// Whether a local verified entry keeps its place above a foreign candidate, whatever their scores.
-fn outranks_by_origin(upper: &Candidate, lower: &Candidate) -> bool {
+/// Whether a local verified entry stays above a foreign candidate, regardless of their scores.
+fn outranks_by_origin(upper: &RankCandidate, lower: &RankCandidate) -> bool {
     is_local_verified(upper) && is_foreign_candidate(lower) && relevance(upper) >= relevance(lower)
 }
 
-fn is_local_verified(candidate: &Candidate) -> bool {
-    candidate.origin == Origin::Local && candidate.status == Status::Verified
+fn is_local_verified(candidate: &RankCandidate) -> bool {
+    candidate.origin == CandidateOwner::Local && candidate.status == Status::Verified
 }
 
-fn is_foreign_candidate(candidate: &Candidate) -> bool {
-    candidate.origin != Origin::Local && candidate.status == Status::Candidate
+fn is_foreign_candidate(candidate: &RankCandidate) -> bool {
+    candidate.origin != CandidateOwner::Local && candidate.status == Status::Candidate
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! How recent something is: one at its day, half after a half-life, never quite zero.
+//! Recency of a day: 1 on that day, 0.5 after one half-life, never quite 0.
 //!
-//! Separate because ranking, admission and conflict all ask it and must give the same answer.
+//! Separate because ranking, admission and the contradiction rule use it and must agree.
 
 use klnode_crdt::time::Day;
 
-/// Days after which a confirmation counts half.
+/// Default half-life of a confirmation in days.
 pub const HALF_LIFE_DAYS: f64 = 90.0;
 
-/// `2^(-days / half_life_days)` from `day` to `now`; 1 for a day that lies ahead.
+/// `2^(-days / half_life_days)` from `day` to `now`; 1 for a day in the future.
 #[must_use]
 pub fn recency(day: Day, now: Day, half_life_days: f64) -> f64 {
     (-f64::from(now.days_since(day)) / half_life_days).exp2()

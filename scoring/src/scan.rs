@@ -1,53 +1,54 @@
-//! What a text holds that must not be believed, run or passed on: findings, and how grave they are.
+//! Content scan: finds text that must not be believed, run or passed on, and rates its severity.
 //!
-//! A scan looks along five axes with rules that are data ([`rules`]), and gives one verdict, which
+//! A scan covers five axes with rules that are data ([`rules`]), and gives one verdict, which
 //! [`admission`](crate::admission) and [`status`](crate::status) act on. A report names rules and
-//! places, never the text itself, so it can be shown and logged. [`Scanner::redact`] takes the
-//! secrets out; [`share`] notes what should not leave a house although it is no secret.
+//! positions, never the text itself, so it can be shown and logged. [`Scanner::redact`] removes the
+//! secrets; [`disclosure`] flags content that is no secret but should not leave an organisation.
 //!
-//! The verdict is that of the gravest finding. A secret or a prompt injection, alone, is *high*; high
-//! findings of two different natures (a secret, an injection, an exfiltration, harmful code) make it
-//! *critical*, because together they are an attack rather than an accident. A secret counts once,
-//! whether its shape or a sentence gives it away.
+//! The verdict is the highest severity of all findings. A single secret or prompt injection is
+//! *high*; high findings of two different kinds (a secret, an injection, an exfiltration, harmful
+//! code) make it *critical*, because together they are an attack rather than an accident. Secrets
+//! detected by shape and by sentence count as one kind.
 
 use matcher::Matcher;
-use rule::Pattern;
+use rule::ScanPattern;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-mod check;
-mod fold;
+pub mod disclosure;
 mod matcher;
+mod normalize;
 mod redact;
 mod rule;
 pub mod rules;
-pub mod share;
-mod value;
+mod string_shape;
+mod validators;
 
-pub use rule::Rule;
+pub use rule::ScanRule;
 
-/// The worst finding of a scan. The order is the order of gravity.
+/// Severity of a finding or a whole scan, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// No rule matched.
     Safe,
-    /// Something worth a label.
+    /// Worth a label, without further effect.
     Low,
-    /// Something that needs merit elsewhere to be outweighed.
+    /// Must be outweighed by other merit in the admission rule.
     Medium,
-    /// A credential or a prompt injection, alone, is this grave.
+    /// A single credential or prompt injection.
     High,
-    /// Worse than high: several natures of high findings together.
+    /// High findings of several kinds together.
     Critical,
 }
 
 impl Severity {
-    /// Whether the finding alone keeps an entry out of every answer, whatever speaks for it.
+    /// Whether the severity alone keeps an entry out of every answer, regardless of its other merit.
     #[must_use]
     pub fn disqualifies(self) -> bool {
         self >= Severity::High
     }
 
-    /// Its name, in lower case.
+    /// Name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -60,101 +61,122 @@ impl Severity {
     }
 }
 
-/// What a rule looks for.
+/// Category of the content that a rule detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Axis {
-    /// Commands to whoever reads the text.
+pub enum ScanAxis {
+    /// Instructions to the reader of the text.
     Injection,
-    /// Ways to carry data out.
+    /// Ways to send data out.
     Exfiltration,
-    /// Credentials that a sentence gives away.
+    /// Credentials stated in a sentence.
     Leakage,
     /// Code that does harm when run.
     Code,
-    /// Credentials by their shape.
+    /// Credentials detected by their shape.
     Credential,
 }
 
-impl Axis {
-    /// All five.
-    pub const ALL: [Axis; 5] =
-        [Axis::Injection, Axis::Exfiltration, Axis::Leakage, Axis::Code, Axis::Credential];
+impl ScanAxis {
+    /// All five axes.
+    pub const ALL: [ScanAxis; 5] = [
+        ScanAxis::Injection,
+        ScanAxis::Exfiltration,
+        ScanAxis::Leakage,
+        ScanAxis::Code,
+        ScanAxis::Credential,
+    ];
 
-    /// Its name, for people.
+    /// Name shown to people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Axis::Injection => "prompt injection",
-            Axis::Exfiltration => "exfiltration",
-            Axis::Leakage => "credential leakage in prose",
-            Axis::Code => "code safety",
-            Axis::Credential => "credential detection",
+            ScanAxis::Injection => "prompt injection",
+            ScanAxis::Exfiltration => "exfiltration",
+            ScanAxis::Leakage => "credential leakage in prose",
+            ScanAxis::Code => "code safety",
+            ScanAxis::Credential => "credential detection",
         }
     }
 
-    /// Whether its findings are secrets, whose text must not be kept.
+    /// Whether the findings are secrets, whose text must not be stored.
     #[must_use]
     pub fn is_secret(self) -> bool {
-        matches!(self, Axis::Leakage | Axis::Credential)
+        matches!(self, ScanAxis::Leakage | ScanAxis::Credential)
     }
 }
 
 /// One match of one rule.
 #[derive(Clone, Debug)]
-pub struct Finding {
-    /// The rule.
-    pub rule: &'static Rule,
-    /// Where, in bytes of the text, at boundaries of characters. Of a secret, all of it.
+pub struct ScanFinding {
+    /// The rule that matched.
+    pub rule: &'static ScanRule,
+    /// Byte range in the text, on character boundaries. It covers the whole of a secret.
     pub span: Range<usize>,
 }
 
-impl PartialEq for Finding {
+impl PartialEq for ScanFinding {
     fn eq(&self, other: &Self) -> bool {
         self.rule.name == other.rule.name && self.span == other.span
     }
 }
 
-/// What a scan found.
+/// Result of a scan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
-    /// The findings, by place.
-    pub findings: Vec<Finding>,
-    /// How grave they are together.
+pub struct ScanReport {
+    /// Findings, sorted by position.
+    pub findings: Vec<ScanFinding>,
+    /// Severity of all findings together.
     pub verdict: Severity,
 }
 
-impl Report {
-    fn new(mut findings: Vec<Finding>) -> Self {
+impl ScanReport {
+    fn new(mut findings: Vec<ScanFinding>) -> Self {
         findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
         let verdict = verdict(&findings);
         Self { findings, verdict }
     }
 
-    /// Whether a secret was found.
+    /// Whether any finding is a secret.
     #[must_use]
     pub fn has_secret(&self) -> bool {
         self.findings.iter().any(|finding| finding.rule.axis.is_secret())
     }
 }
 
-fn verdict(findings: &[Finding]) -> Severity {
+fn verdict(findings: &[ScanFinding]) -> Severity {
     let worst = findings.iter().map(|f| f.rule.severity).max().unwrap_or(Severity::Safe);
-    let mut natures: Vec<Axis> = findings
+    let mut natures: Vec<ScanAxis> = findings
         .iter()
         .filter(|finding| finding.rule.severity.disqualifies())
         .map(|finding| finding.rule.axis)
-        .map(|axis| if axis.is_secret() { Axis::Credential } else { axis })
+        .map(|axis| if axis.is_secret() { ScanAxis::Credential } else { axis })
         .collect();
     natures.sort_unstable();
     natures.dedup();
     if natures.len() >= 2 { Severity::Critical } else { worst }
 }
 
-/// The rules, compiled. Build it once and keep it.
+/// Compiled rules. Building it is expensive: build it once and keep it.
 #[derive(Debug)]
 pub struct Scanner {
-    rules: Vec<&'static Rule>,
+    rules: Vec<&'static ScanRule>,
     matcher: Matcher,
+}
+
+/// The scanner of this process, built on first use.
+static SHARED: LazyLock<Scanner> = LazyLock::new(Scanner::new);
+
+/// The scanner that all callers of this process share.
+#[must_use]
+pub fn scanner() -> &'static Scanner {
+    &SHARED
+}
+
+/// Replaces secrets in a text that goes to a log, a message or a stored question.
+#[must_use]
+pub fn redact_secrets(text: &str) -> String {
+    let report = scanner().scan(text);
+    if report.has_secret() { scanner().redact(text, &report) } else { text.to_owned() }
 }
 
 impl Default for Scanner {
@@ -167,14 +189,14 @@ impl Scanner {
     /// A scanner with every rule.
     #[must_use]
     pub fn new() -> Self {
-        let rules: Vec<&'static Rule> = rules::all().collect();
-        let patterns: Vec<&'static Pattern> = rules.iter().map(|rule| &rule.pattern).collect();
+        let rules: Vec<&'static ScanRule> = rules::all().collect();
+        let patterns: Vec<&'static ScanPattern> = rules.iter().map(|rule| &rule.pattern).collect();
         Self { matcher: Matcher::new(&patterns), rules }
     }
 
     /// Scans a text, in time linear in its length.
     #[must_use]
-    pub fn scan(&self, text: &str) -> Report {
+    pub fn scan(&self, text: &str) -> ScanReport {
         let mut found = self.matcher.find(text);
         found.sort_by_key(|found| (found.span.start, found.pattern));
         let (mut secrets, mut findings) = (Vec::new(), Vec::new());
@@ -186,14 +208,15 @@ impl Scanner {
         let rule = |pattern: usize| self.rules[pattern];
         let findings = findings
             .into_iter()
-            .map(|found| Finding { rule: rule(found.pattern), span: found.span });
-        Report::new(findings.collect())
+            .map(|found| ScanFinding { rule: rule(found.pattern), span: found.span });
+        ScanReport::new(findings.collect())
     }
 }
 
-/// Secrets that overlap are one: the first rule of the table names it, and it is as long as all.
-fn merged(secrets: Vec<matcher::Match>) -> Vec<matcher::Match> {
-    let mut merged: Vec<matcher::Match> = Vec::new();
+/// Merges overlapping secrets into one finding: the first rule of the table names it, and it spans
+/// all of them.
+fn merged(secrets: Vec<matcher::PatternMatch>) -> Vec<matcher::PatternMatch> {
+    let mut merged: Vec<matcher::PatternMatch> = Vec::new();
     for next in secrets {
         match merged.last_mut() {
             Some(last) if next.span.start < last.span.end => {

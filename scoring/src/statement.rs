@@ -1,10 +1,11 @@
-//! Whether two short statements are equal, may say the same, or may contradict each other: by rule.
+//! Compares two short statements by rule: equal, compatible, contradictory or different.
 //!
-//! Vectors of words know no order and hardly a negation, so nearness alone calls "retry" and "never
-//! retry" the same. The rules here compare word by word: negations, opposites, values, and the
-//! direction of what is said. They read English; of another language they see words without lists,
-//! and call two statements equal or compatible at most. Separate from `duplicates` and `conflict`,
-//! which decide what follows for two entries. Nothing here knows entries or vectors.
+//! Word vectors ignore word order and nearly ignore negation, so similarity alone calls "retry" and
+//! "never retry" the same. The rules here compare word by word: negations, antonyms, values, and
+//! the direction of a relation. They are for English; in another language all words are unknown,
+//! and two statements are at most equal or compatible. Separate from `duplicates` and
+//! `contradiction`, which draw conclusions for two entries. This module does not depend on entries
+//! or vectors.
 
 mod canonical;
 mod direction;
@@ -16,49 +17,49 @@ mod words;
 
 pub use canonical::canonical;
 
-use direction::Reversed;
-use polarity::{Pairs, Signed};
+use direction::ReversedRelation;
+use polarity::{AntonymPairs, SignedContent};
 use std::collections::BTreeSet;
 use std::fmt;
-use token::{Kind, Token, tokens};
+use token::{StatementToken, TokenKind, tokens};
 
-/// How two statements relate.
+/// Relation between two statements.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Comparison {
-    /// Their texts are equal, but for white space and final punctuation.
+pub enum StatementRelation {
+    /// The texts are equal except for white space and final punctuation.
     Equal,
-    /// No rule tells them apart; by this fraction their content is the same, from 0 to 1.
+    /// No rule separates the statements; they may say the same.
     Compatible {
-        /// The content that both have, of all they have.
+        /// Fraction of the content words that both statements share, in [0, 1].
         overlap: f64,
     },
-    /// They are about the same thing, and one says the opposite of the other.
-    Contradiction(Reason),
-    /// They differ in a version, a platform, a value or in what they deny.
+    /// Both are about the same subject, and one contradicts the other.
+    Contradiction(ContradictionReason),
+    /// The statements differ in a version, a platform, a value or in their negations.
     Different,
 }
 
-/// What makes a contradiction. It quotes numbers and words of klnode's own lists, and no other words
+/// Cause of a contradiction. It quotes numbers and words of klnode's own lists, and no other words
 /// of the statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// One denies what the other affirms.
+pub enum ContradictionReason {
+    /// One statement negates the other.
     Negation,
-    /// One has a word, the other its opposite.
+    /// One statement has a word, the other its antonym.
     Opposites(String, String),
-    /// They give different values.
+    /// The statements give different values.
     Values(String, String),
-    /// They give the same values to different things.
+    /// The statements give the same values to different things.
     ExchangedValues(String, String),
-    /// They name different choices of which one excludes the other.
+    /// The statements name different, mutually exclusive choices.
     Choice,
-    /// They put the same things into opposite order.
+    /// The statements put the same things into opposite order.
     Order,
-    /// They say of the same things that they act on each other the other way round.
+    /// The statements relate the same things in opposite directions.
     Direction,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ContradictionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Negation => f.write_str("differs in negation"),
@@ -72,42 +73,42 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Longer texts are compared for equality alone: the rules are for short statements.
+/// Maximum length in bytes for the rules; longer texts are compared for equality only.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024;
 
 /// Whether two statements contradict each other.
 #[must_use]
 pub fn contradict(one: &str, two: &str) -> bool {
-    matches!(compare(one, two), Comparison::Contradiction(_))
+    matches!(compare(one, two), StatementRelation::Contradiction(_))
 }
 
-/// Compares two statements. The order of the two does not matter, except in the reason.
+/// Compares two statements. The result does not depend on their order, except for the reason.
 #[must_use]
-pub fn compare(one: &str, two: &str) -> Comparison {
+pub fn compare(one: &str, two: &str) -> StatementRelation {
     if canonical(one) == canonical(two) {
-        return Comparison::Equal;
+        return StatementRelation::Equal;
     }
     if one.len() > TEXT_BYTES_MAX || two.len() > TEXT_BYTES_MAX {
-        return Comparison::Different;
+        return StatementRelation::Different;
     }
     let (one, two) = (tokens(one), tokens(two));
-    Compared::new(&one, &two).outcome()
+    StatementPair::new(&one, &two).outcome()
 }
 
-/// Two statements, and what they share.
-struct Compared<'a> {
-    one: &'a [Token],
-    two: &'a [Token],
-    pairs: Pairs,
+/// Two statements and the content they share.
+struct StatementPair<'a> {
+    one: &'a [StatementToken],
+    two: &'a [StatementToken],
+    pairs: AntonymPairs,
     shared: usize,
-    /// Content of one that the other has not, of either.
+    /// Number of content words that only the first, or only the second, statement has.
     extra: [usize; 2],
     total: usize,
 }
 
-impl<'a> Compared<'a> {
-    fn new(one: &'a [Token], two: &'a [Token]) -> Self {
-        let pairs = Pairs::between(one, two);
+impl<'a> StatementPair<'a> {
+    fn new(one: &'a [StatementToken], two: &'a [StatementToken]) -> Self {
+        let pairs = AntonymPairs::between(one, two);
         let (ours, theirs) = (pairs.bag(one), pairs.bag(two));
         let shared = ours.intersection(&theirs).count();
         let extra = [ours.len() - shared, theirs.len() - shared];
@@ -115,58 +116,65 @@ impl<'a> Compared<'a> {
         Self { one, two, pairs, shared, extra, total }
     }
 
-    fn outcome(&self) -> Comparison {
+    fn outcome(&self) -> StatementRelation {
         let (ours, theirs) = (scopes(self.one), scopes(self.two));
         let is_one_scope = ours == theirs;
         if !ours.is_subset(&theirs) && !theirs.is_subset(&ours) {
-            return Comparison::Different;
+            return StatementRelation::Different;
         }
         let reversed = direction::reversed(self.one, self.two);
         if let Some(reversed) = reversed {
             let is_close = self.extra.iter().all(|extra| *extra <= 1);
             return match reversed {
                 _ if !is_one_scope || !(is_close || self.is_same_subject()) => {
-                    Comparison::Different
+                    StatementRelation::Different
                 }
-                Reversed::Order => Comparison::Contradiction(Reason::Order),
-                Reversed::Direction => Comparison::Contradiction(Reason::Direction),
+                ReversedRelation::Order => {
+                    StatementRelation::Contradiction(ContradictionReason::Order)
+                }
+                ReversedRelation::Direction => {
+                    StatementRelation::Contradiction(ContradictionReason::Direction)
+                }
             };
         }
         if let Some(outcome) = self.by_value(is_one_scope) {
             return outcome;
         }
-        let signs = [self.one, self.two].map(|of| Signed::of(of, &self.pairs));
+        let signs = [self.one, self.two].map(|of| SignedContent::of(of, &self.pairs));
         let [affirms, denies] = &signs;
         let is_opposed = affirms.opposes(denies);
         if is_opposed {
-            return match (self.pairs.listed(), is_one_scope && self.is_same_subject()) {
-                (_, false) => Comparison::Different,
-                (Some((one, two)), true) => Comparison::Contradiction(Reason::Opposites(one, two)),
-                (None, true) => Comparison::Contradiction(Reason::Negation),
+            return match (self.pairs.listed_pair(), is_one_scope && self.is_same_subject()) {
+                (_, false) => StatementRelation::Different,
+                (Some((one, two)), true) => {
+                    StatementRelation::Contradiction(ContradictionReason::Opposites(one, two))
+                }
+                (None, true) => StatementRelation::Contradiction(ContradictionReason::Negation),
             };
         }
         if let Some((one, two)) = value::choices(self.one, self.two) {
-            let is_flag = one.kind == Kind::Code || two.kind == Kind::Code || is_one_scope;
+            let is_flag =
+                one.kind == TokenKind::Code || two.kind == TokenKind::Code || is_one_scope;
             return if is_flag {
-                Comparison::Contradiction(Reason::Choice)
+                StatementRelation::Contradiction(ContradictionReason::Choice)
             } else {
-                Comparison::Different
+                StatementRelation::Different
             };
         }
         let is_clean =
             affirms.is_like(denies) && self.pairs.found.is_none() && !self.has_other_names();
         if !is_clean || self.total == 0 {
-            return Comparison::Different;
+            return StatementRelation::Different;
         }
-        Comparison::Compatible { overlap: 2.0 * self.shared as f64 / self.total as f64 }
+        StatementRelation::Compatible { overlap: 2.0 * self.shared as f64 / self.total as f64 }
     }
 
-    /// Whether one has a number or a name of code that the other lacks, or names something else in the
-    /// same place.
+    /// Whether one statement has a number or a code identifier that the other lacks, or names
+    /// something else in the same place.
     fn has_other_names(&self) -> bool {
         let (ours, theirs) = value::differing(self.one, self.two);
-        let codes = |of: &[Token]| -> BTreeSet<String> {
-            let codes = of.iter().filter(|token| token.kind == Kind::Code);
+        let codes = |of: &[StatementToken]| -> BTreeSet<String> {
+            let codes = of.iter().filter(|token| token.kind == TokenKind::Code);
             codes.map(|token| token.concept.clone()).collect()
         };
         let (one, two) = (codes(self.one), codes(self.two));
@@ -177,32 +185,39 @@ impl<'a> Compared<'a> {
             || (is_both && value::is_substituted(self.one, self.two))
     }
 
-    fn by_value(&self, is_one_scope: bool) -> Option<Comparison> {
+    fn by_value(&self, is_one_scope: bool) -> Option<StatementRelation> {
         let (ours, theirs) = value::differing(self.one, self.two);
         let found = match (ours.first(), theirs.first()) {
             (None, None) => {
                 let (one, two) = value::exchanged(self.one, self.two)?;
-                Reason::ExchangedValues(one.shown.clone(), two.shown.clone())
+                ContradictionReason::ExchangedValues(one.shown.clone(), two.shown.clone())
             }
-            (Some(one), Some(two)) => Reason::Values(one.shown.clone(), two.shown.clone()),
+            (Some(one), Some(two)) => {
+                ContradictionReason::Values(one.shown.clone(), two.shown.clone())
+            }
             _ => return None,
         };
-        // With opposite words as well, the two are about different things.
+        // If the statements also contain antonyms, they are about different things.
         let is_found = is_one_scope && self.is_same_subject() && self.pairs.found.is_none();
-        Some(if is_found { Comparison::Contradiction(found) } else { Comparison::Different })
+        Some(if is_found {
+            StatementRelation::Contradiction(found)
+        } else {
+            StatementRelation::Different
+        })
     }
 
-    /// Whether both are about the same thing: no content of the one stands for other content of the
-    /// other, and neither says much more.
+    /// Whether both have the same subject: all content of one is in the other, and the longer one
+    /// does not add much.
     fn is_same_subject(&self) -> bool {
         let [ours, theirs] = self.extra;
         self.shared > 0 && (ours == 0 || theirs == 0) && ours.max(theirs) <= self.shared.max(2)
     }
 }
 
-/// The platforms, environments and versions that a statement names.
-fn scopes(tokens: &[Token]) -> BTreeSet<&str> {
-    let named = tokens.iter().filter(|token| token.kind == Kind::Version || token.senses.is_scope);
+/// Platforms, environments and versions that a statement names.
+fn scopes(tokens: &[StatementToken]) -> BTreeSet<&str> {
+    let named =
+        tokens.iter().filter(|token| token.kind == TokenKind::Version || token.senses.is_scope);
     named.map(|token| token.concept.as_str()).collect()
 }
 

@@ -1,25 +1,25 @@
-//! Where an entry stands on this node, and why.
+//! Status of an entry on this node, with the reason.
 //!
-//! Separate because standing is a judgement of this node alone: it is computed from what the node
-//! knows, never stored in a record and never taken from a peer. What others say about an entry's
-//! standing plays no part; only what happened here moves what came from elsewhere.
+//! Separate because the status is a judgement of this node alone: it is computed from local
+//! knowledge, never stored in a record and never taken from a peer. Statements of other nodes about
+//! the status have no effect; only local events raise a foreign entry.
 
-use crate::admission::Decision;
+use crate::admission::AdmissionDecision;
 use crate::posterior::Posterior;
-use crate::rank::signals::Check;
+use crate::predicate::AnchorState;
 use crate::scan::Severity;
 use klnode_crdt::time::Day;
 
-/// The numbers of status.
+/// Parameters of the status rule; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Successes here from which a candidate is active, counted as [`Facts::local_successes`] are.
+    /// Number of local successes from which a candidate is active; see [`StatusFacts::local_successes`].
     pub active_successes_min: u32,
-    /// α from which an entry can be verified by evidence.
+    /// Smallest α for verification by evidence.
     pub verified_alpha_min: f64,
-    /// The mean from which it can.
+    /// Smallest mean for verification by evidence.
     pub verified_mean_min: f64,
-    /// Days without being served after which an entry is stale.
+    /// Number of days without being served after which an entry is stale.
     pub stale_after_days: u32,
 }
 
@@ -34,27 +34,27 @@ impl Default for Params {
     }
 }
 
-/// Where an entry stands.
+/// Status of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Awaits evidence.
     Candidate,
-    /// Has helped here.
+    /// Has helped on this node.
     Active,
-    /// Proven here.
+    /// Proven by evidence on this node.
     Verified,
-    /// Not served for long: can be asked for.
+    /// Not served for long; excluded from retrieval unless requested.
     Stale,
-    /// Put away: kept whole, restorable, can be asked for.
+    /// Archived: stored in full, restorable, excluded from retrieval unless requested.
     Archived,
-    /// Kept out.
+    /// Kept out of every answer.
     Rejected,
-    /// Taken back by its author.
+    /// Retracted by its author.
     Retracted,
 }
 
 impl Status {
-    /// Its name.
+    /// Name used in the API and the CLI.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,161 +68,164 @@ impl Status {
         }
     }
 
-    /// Whether entries of this status take part in retrieval without being asked for.
+    /// Whether entries of this status take part in retrieval without being requested.
     #[must_use]
     pub fn is_retrieved(self) -> bool {
         matches!(self, Status::Candidate | Status::Active | Status::Verified)
     }
 }
 
-/// Who wrote the text that is shown.
+/// Author of the text that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writer {
-    /// This node, or another of the same person.
+pub enum TextAuthor {
+    /// This node, or another node of the same person.
     Own,
-    /// Anyone else, also where they rewrote an entry of this node.
+    /// Any other author, including one that rewrote an entry of this node.
     Foreign,
 }
 
-/// How the task that produced an entry ended.
+/// Outcome of the task that produced an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceTask {
-    /// It succeeded.
+    /// The task succeeded.
     Succeeded,
-    /// It failed, has not ended, or there was none.
+    /// The task failed, has not ended, or there was none.
     NotSucceeded,
 }
 
-/// Whether an entry has been put away, here or by its author.
+/// Whether an entry was archived or retracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withdrawal {
-    /// It has not.
+    /// Neither archived nor retracted.
     None,
-    /// This node archived it.
+    /// This node archived the entry.
     Archived,
-    /// Its author took it back.
+    /// The author retracted the entry.
     Retracted,
 }
 
-/// What this node knows about an entry. Evidence is that about the text now shown: what was
-/// observed of an earlier text says nothing about the one that replaced it.
+/// Inputs of the status rule for one entry. Evidence refers to the text that is shown now:
+/// observations of an earlier text do not count for the text that replaced it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Facts {
-    /// Who wrote the text that is shown.
-    pub writer: Writer,
-    /// Whether it has been put away.
+pub struct StatusFacts {
+    /// Author of the text that is shown.
+    pub writer: TextAuthor,
+    /// Whether the entry was archived or retracted.
     pub withdrawal: Withdrawal,
-    /// The worst finding of the scan.
+    /// Worst finding of the content scan.
     pub scan: Severity,
-    /// What admission decided.
-    pub admission: Decision,
-    /// How the task that produced it ended.
+    /// Decision of the admission rule.
+    pub admission: AdmissionDecision,
+    /// Outcome of the task that produced the entry.
     pub source_task: SourceTask,
-    /// Successes observed here; of an own text, the days and starts of the node with one.
+    /// Successes observed on this node; for an own text, the number of days and node starts with
+    /// one.
     pub local_successes: u32,
-    /// The confidence over all authors.
+    /// Confidence over the observations of all authors.
     pub posterior: Posterior,
-    /// The confidence over own observations alone.
+    /// Confidence over own observations alone.
     pub own_posterior: Posterior,
-    /// What a look at its predicates said.
-    pub predicates: Check,
-    /// The day it was made, or arrived.
+    /// Result of checking the entry's anchors.
+    pub predicates: AnchorState,
+    /// Day on which the entry was written here or arrived.
     pub created: Day,
-    /// The day it was last served.
+    /// Day on which the entry was last served; `None` if never.
     pub served: Option<Day>,
-    /// The day it was last confirmed, observed as a success, verified again, or taken out of the archive
-    /// by hand.
+    /// Day of the last confirmation, observed success, renewed verification or manual removal from
+    /// the archive; `None` if there was none.
     pub revived: Option<Day>,
 }
 
-/// Why an entry stands where it stands.
+/// Reason for a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Its author took it back.
+pub enum StatusReason {
+    /// The author retracted the entry.
     TakenBack,
-    /// The scan found something that disqualifies.
+    /// The content scan found something severe enough to reject.
     Finding(Severity),
-    /// Admission rejected it.
+    /// The admission rule rejected the entry.
     NotAdmitted,
-    /// This node put it away.
+    /// This node archived the entry.
     PutAway,
-    /// It was not served for so many days.
+    /// The entry was not served for many days.
     NotServed {
-        /// The days.
+        /// Days since it was last served or revived.
         days: u32,
     },
-    /// The task that produced it succeeded.
+    /// The task that produced the entry succeeded.
     SourceTaskSucceeded,
-    /// Evidence is ample and good.
+    /// The evidence is ample and positive.
     Proven,
-    /// It has succeeded here.
+    /// The entry has succeeded on this node.
     LocalSuccess,
-    /// Admission held it back, and nothing here has spoken for it since.
+    /// The admission rule made it a candidate, and there was no local success since.
     HeldBack,
-    /// Nothing has been observed that would move it.
+    /// There is too little evidence for a higher status.
     Unproven,
 }
 
-/// Where an entry stands, and why.
+/// Status of an entry, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// Where it stands.
+pub struct StatusDecision {
+    /// Current status.
     pub status: Status,
-    /// Why.
-    pub reason: Reason,
+    /// Reason for it.
+    pub reason: StatusReason,
 }
 
-/// Where an entry stands today.
+/// Computes the status of an entry on day `now`.
 #[must_use]
-pub fn status(facts: &Facts, now: Day, params: &Params) -> Standing {
+pub fn status(facts: &StatusFacts, now: Day, params: &Params) -> StatusDecision {
     let (status, reason) = if facts.withdrawal == Withdrawal::Retracted {
-        (Status::Retracted, Reason::TakenBack)
+        (Status::Retracted, StatusReason::TakenBack)
     } else if facts.scan.disqualifies() {
-        // Before archived: what was put away can be asked for, what was rejected cannot.
-        (Status::Rejected, Reason::Finding(facts.scan))
-    } else if facts.admission == Decision::Reject {
-        (Status::Rejected, Reason::NotAdmitted)
+        // Checked before archived: archived entries can be requested, rejected ones cannot.
+        (Status::Rejected, StatusReason::Finding(facts.scan))
+    } else if facts.admission == AdmissionDecision::Reject {
+        (Status::Rejected, StatusReason::NotAdmitted)
     } else if facts.withdrawal == Withdrawal::Archived {
-        (Status::Archived, Reason::PutAway)
+        (Status::Archived, StatusReason::PutAway)
     } else if let Some(reason) = staleness(facts, now, params) {
         (Status::Stale, reason)
     } else {
         by_evidence(facts, params)
     };
-    Standing { status, reason }
+    StatusDecision { status, reason }
 }
 
-fn by_evidence(facts: &Facts, params: &Params) -> (Status, Reason) {
+fn by_evidence(facts: &StatusFacts, params: &Params) -> (Status, StatusReason) {
     let succeeded_here = facts.local_successes > 0;
     let (posterior, may_be_proven) = match facts.writer {
-        // Others may help to prove an own text, but not one that admission held back.
-        Writer::Own => (&facts.posterior, succeeded_here || facts.admission == Decision::Accept),
-        // A foreign text is proven by what happened here alone: its friends cannot vote it up.
-        Writer::Foreign => (&facts.own_posterior, succeeded_here),
+        // Other authors may help to prove an own text, except one that admission held back.
+        TextAuthor::Own => {
+            (&facts.posterior, succeeded_here || facts.admission == AdmissionDecision::Accept)
+        }
+        // Only local evidence proves a foreign text, so that colluding authors cannot vote it up.
+        TextAuthor::Foreign => (&facts.own_posterior, succeeded_here),
     };
     let proven = posterior.alpha() >= params.verified_alpha_min
         && posterior.mean() >= params.verified_mean_min;
-    let made_by_success = facts.writer == Writer::Own
+    let made_by_success = facts.writer == TextAuthor::Own
         && facts.source_task == SourceTask::Succeeded
-        && facts.admission == Decision::Accept;
+        && facts.admission == AdmissionDecision::Accept;
     if proven && may_be_proven {
-        (Status::Verified, Reason::Proven)
+        (Status::Verified, StatusReason::Proven)
     } else if made_by_success {
-        (Status::Verified, Reason::SourceTaskSucceeded)
+        (Status::Verified, StatusReason::SourceTaskSucceeded)
     } else if facts.local_successes >= params.active_successes_min {
-        (Status::Active, Reason::LocalSuccess)
-    } else if facts.admission == Decision::Candidate {
-        (Status::Candidate, Reason::HeldBack)
+        (Status::Active, StatusReason::LocalSuccess)
+    } else if facts.admission == AdmissionDecision::Candidate {
+        (Status::Candidate, StatusReason::HeldBack)
     } else {
-        (Status::Candidate, Reason::Unproven)
+        (Status::Candidate, StatusReason::Unproven)
     }
 }
 
-fn staleness(facts: &Facts, now: Day, params: &Params) -> Option<Reason> {
+fn staleness(facts: &StatusFacts, now: Day, params: &Params) -> Option<StatusReason> {
     let quiet_since = facts.served.unwrap_or(facts.created).max(facts.revived.unwrap_or_default());
     let days = now.days_since(quiet_since);
-    let is_stale = days >= params.stale_after_days && facts.predicates != Check::Holds;
-    is_stale.then_some(Reason::NotServed { days })
+    let is_stale = days >= params.stale_after_days && facts.predicates != AnchorState::Holds;
+    is_stale.then_some(StatusReason::NotServed { days })
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A sample from an entry's confidence, the same every time for the same seed and entry.
+//! Thompson sample of an entry's confidence, repeatable for the same seed and entry.
 //!
 //! Sampling ranks an entry with little evidence higher in some tasks and lower in others; the seed
 //! makes an answer repeatable and explainable. An entry without evidence is not sampled: its sample
-//! would be noise of the prior. Separate because it is the only place in judgement that looks like
-//! chance. It draws none: the seed is an argument.
+//! would be noise of the prior. Separate because it is the only scoring rule with pseudo-random
+//! values. It draws no randomness itself: the seed is an argument.
 
 use crate::posterior::Posterior;
 use klnode_crdt::ids::EntryId;
@@ -17,11 +17,11 @@ pub enum Sampling {
     Mean,
 }
 
-/// The signal of `entry` in [0, 1]: a sample of its confidence `posterior`, behind which stand so many
-/// effective `observations`.
+/// The signal of `entry` in [0, 1]: a sample of `posterior`, which rests on `observations`
+/// effective observations.
 ///
-/// Without an observation it is the mean. Below one observation the sample deviates from the mean in
-/// proportion, so that evidence that fades away does not turn into noise before it is gone.
+/// Without an observation it is the mean. Below one observation the deviation from the mean is
+/// scaled down in proportion, so that decaying evidence does not turn into noise.
 #[must_use]
 pub fn sample(posterior: &Posterior, observations: f64, entry: EntryId, sampling: Sampling) -> f64 {
     let mean = posterior.mean();
@@ -34,26 +34,25 @@ pub fn sample(posterior: &Posterior, observations: f64, entry: EntryId, sampling
     }
 }
 
-/// A number strictly between 0 and 1, spread evenly over seeds and entries.
+/// Value strictly between 0 and 1, uniform over seeds and entries.
 fn share(seed: u64, entry: EntryId) -> f64 {
     let bytes = u128::from_le_bytes(*entry.as_bytes());
-    // Each half of the id is mixed in on its own: an exclusive or of the two halves would give the
-    // same share to every id whose halves are swapped.
+    // Each half of the id is mixed in on its own: XOR of the two halves would give the same value
+    // to every id whose halves are swapped.
     let low = SplitMix64(seed ^ (bytes as u64)).next();
     let high = SplitMix64(low ^ ((bytes >> 64) as u64)).next();
     unit_open(high)
 }
 
-/// The upper 53 bits of `bits` as a number strictly between 0 and 1.
+/// Upper 53 bits of `bits` as a number strictly between 0 and 1.
 fn unit_open(bits: u64) -> f64 {
     ((bits >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// The generator of Steele, Lea and Flood: one addition and one mixing step for each number.
+/// SplitMix64 generator of Steele, Lea and Flood: one addition and one mixing step per number.
 pub(crate) struct SplitMix64(pub(crate) u64);
 
 impl SplitMix64 {
-    /// The next 64 bits.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -65,12 +64,12 @@ impl SplitMix64 {
 
 #[cfg(test)]
 impl SplitMix64 {
-    /// A number below `limit`, for the seeded loops of tests.
+    /// Number below `limit`, for the seeded loops of tests.
     pub(crate) fn below(&mut self, limit: u32) -> u32 {
         (self.next() % u64::from(limit)) as u32
     }
 
-    /// A number strictly between 0 and 1, for the seeded loops of tests.
+    /// Number strictly between 0 and 1, for the seeded loops of tests.
     pub(crate) fn share(&mut self) -> f64 {
         unit_open(self.next())
     }
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_depends_on_the_seed_and_on_the_entry_and_on_nothing_else() {
+    fn a_sample_depends_only_on_the_seed_and_the_entry() {
         let posterior = Posterior::new(5.0, 5.0);
         let of = |seed, entry| {
             sample(&posterior, 9.0, EntryId::from_bytes([entry; 16]), Sampling::Seeded(seed))
@@ -106,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_spread_around_the_mean_as_the_posterior_does() {
+    fn samples_follow_the_distribution_of_the_posterior() {
         for (alpha, beta, mean, deviation) in [(5.0, 5.0, 0.5, 0.1508), (30.0, 10.0, 0.75, 0.0676)]
         {
             let posterior = Posterior::new(alpha, beta);

@@ -1,61 +1,66 @@
-//! How far an author is trusted, from what its texts did here, and what its word then weighs.
+//! Trust in an author, from the outcomes of its texts on this node, and the resulting weight.
 //!
 //! Trust is the lower of two quantiles: of all evidence, and of the last few outcomes. The first
-//! makes a newcomer earn it; the second makes sure that a hundred good entries cannot be spent on
-//! five bad ones. Separate from `hop`, since nobody is trusted for being near. Only outcomes seen
-//! here count, never what others say of the author.
+//! makes a newcomer earn trust; the second ensures that a hundred good entries cannot pay for five
+//! bad ones. Separate from `hop`, since distance alone earns no trust. Only local outcomes count,
+//! never statements of other nodes about the author.
 //!
 //! **A success never lowers trust, a failure never raises it.** Both quantiles rise with α and fall
 //! with β, so it is enough that a new outcome moves neither the wrong way. Adding to all evidence
 //! cannot. The window can, since it drops its oldest outcome. Three rules prevent it:
+//!
 //! - A success beyond the daily limit is no evidence *and takes no place in the window*; otherwise
 //!   it would push out an older success and lower trust.
-//! - An outcome never fades more than one that arrived before it, even if the clock went back: its
-//!   age is counted from the latest day seen up to its arrival. So what leaves the window never
-//!   weighs more than what enters it, and a failure that replaces a failure cannot lighten β.
-//! - The window goes by arrival, not by date: a clock that once ran ahead cannot hold a place.
+//! - An outcome never decays more than one that arrived before it, even if the clock went back: its
+//!   age is counted from the latest day seen up to its arrival. So an outcome that leaves the
+//!   window never weighs more than the one that enters it, and a failure that replaces a failure
+//!   cannot reduce β.
+//! - The window is ordered by arrival, not by date: a clock that once ran ahead cannot hold a
+//!   place.
 //!
-//! **A vouch of the operator never lowers trust and never displaces an outcome.** It counts as a few
-//! successes that arrived before everything else and fade from the day of the vouch: in the window
-//! they hold only places that no outcome has taken. Gates look at the trust that was earned without it.
+//! **A vouch of the operator never lowers trust and never displaces an outcome.** It counts as a
+//! few successes that arrived before everything else and decay from the day of the vouch: in the
+//! window they hold only places that no outcome has taken. Gates use the trust that was earned
+//! without it.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::credit::TaskVerdict;
 use crate::hop::Hop;
-use crate::outcome::Verdict;
 use crate::posterior::{LOWER_QUANTILE, Posterior};
-use crate::unit::unit;
+use crate::unit_interval::unit;
 use klnode_crdt::time::Day;
 
-/// How many successes a vouch of the operator counts as, at most.
+/// Number of successes that a vouch of the operator counts as, before decay.
 pub const VOUCHED_SUCCESSES: usize = 3;
 
-/// The numbers of trust.
+/// Parameters of trust; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// α of an author of whom nothing is known.
+    /// α of an author without evidence.
     pub prior_alpha: f64,
-    /// β of an author of whom nothing is known.
+    /// β of an author without evidence.
     pub prior_beta: f64,
-    /// What a success adds to α.
+    /// Amount that a success adds to α.
     pub success: f64,
-    /// What a failure adds to β: more, since being misled costs more than being helped gains.
+    /// Amount that a failure adds to β; higher, since being misled costs more than being helped
+    /// gains.
     pub failure: f64,
-    /// Successes that count for one author on one day.
+    /// Maximum number of successes that count for one author on one day.
     pub successes_per_day_max: u32,
-    /// The share of Beta(α, β) that lies below trust: little evidence gives little of it.
+    /// Quantile of Beta(α, β) that is the trust: little evidence gives little trust.
     pub quantile: f64,
-    /// How many of the last outcomes are also judged on their own.
+    /// Number of last outcomes that are also judged on their own.
     pub window: usize,
-    /// Days for which evidence counts in full.
+    /// Number of days for which evidence counts in full.
     pub fade_after_days: u32,
-    /// What each day after that leaves of it.
+    /// Fraction of the evidence that remains after each further day.
     pub fade_gamma: f64,
-    /// What each hop leaves of trust.
+    /// Factor on trust for each hop.
     pub hop_factor: f64,
-    /// The most that anyone but this node and its person's other nodes weighs.
+    /// Upper bound of the weight of any author other than this node and its person's other nodes.
     pub weight_max: f64,
-    /// Beyond this an author's distance counts as unknown.
+    /// Authors further away than this count as being at an unknown distance.
     pub hop_max: Hop,
 }
 
@@ -78,44 +83,44 @@ impl Default for Params {
     }
 }
 
-/// What a text of the author led to here. One for each (task, entry), which the caller sees to.
+/// Local outcome of an author's text. The caller passes one for each pair of task and entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Observed {
-    /// The day on which it was observed, by this node's clock.
+pub struct TextObservation {
+    /// Day of the observation, by this node's clock.
     pub day: Day,
     /// Whether the text helped.
-    pub verdict: Verdict,
+    pub verdict: TaskVerdict,
 }
 
-/// How far an author is trusted, with the two views it is the lower of.
+/// Trust in an author, with the two posteriors it is derived from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trust {
-    /// The lower of the two lower bounds, in [0, 1].
+    /// Lower of the two lower bounds, in [0, 1].
     pub value: f64,
-    /// All evidence, faded.
+    /// Posterior of all evidence, decayed.
     pub all: Posterior,
-    /// The last outcomes alone, faded.
+    /// Posterior of the last outcomes alone, decayed.
     pub recent: Posterior,
-    /// Successes that did not count because their day already had enough.
+    /// Number of successes that exceeded the daily limit.
     pub successes_ignored: u32,
 }
 
-/// The trust in an author, from what was `observed` of it in the order of arrival.
+/// Trust in an author, from its outcomes in order of arrival.
 #[must_use]
-pub fn trust(observed: &[Observed], now: Day, params: &Params) -> Trust {
+pub fn trust(observed: &[TextObservation], now: Day, params: &Params) -> Trust {
     trust_vouched(observed, None, now, params)
 }
 
-/// How many successes a vouch of a day still counts as.
+/// Number of successes that a vouch given on day `vouched` still counts as.
 #[must_use]
 pub fn vouched_successes(vouched: Day, now: Day, params: &Params) -> f64 {
     VOUCHED_SUCCESSES as f64 * faded(now.days_since(vouched), params)
 }
 
-/// The same, for an author for whom the operator vouched on a day.
+/// As [`trust`], for an author for whom the operator vouched on day `vouched`.
 #[must_use]
 pub fn trust_vouched(
-    observed: &[Observed],
+    observed: &[TextObservation],
     vouched: Option<Day>,
     now: Day,
     params: &Params,
@@ -124,17 +129,17 @@ pub fn trust_vouched(
     let mut successes_ignored = 0;
     let mut latest = Day(0);
     let mut all = Evidence::default();
-    let mut window: VecDeque<(Verdict, f64)> = VecDeque::new();
-    // First of all: an outcome may push a vouch out of the window, a vouch never an outcome.
+    let mut window: VecDeque<(TaskVerdict, f64)> = VecDeque::new();
+    // The vouch is added first: an outcome may push it out of the window, but never the reverse.
     if let Some(day) = vouched {
         let share = faded(now.days_since(day), params);
         for _ in 0..VOUCHED_SUCCESSES.min(params.window) {
-            all.add(Verdict::Success, share, params);
-            window.push_back((Verdict::Success, share));
+            all.add(TaskVerdict::Success, share, params);
+            window.push_back((TaskVerdict::Success, share));
         }
     }
     for one in observed {
-        if one.verdict == Verdict::Success {
+        if one.verdict == TaskVerdict::Success {
             let count = successes_on.entry(one.day).or_default();
             if *count == params.successes_per_day_max {
                 successes_ignored += 1;
@@ -159,12 +164,12 @@ pub fn trust_vouched(
     Trust { value, all, recent, successes_ignored }
 }
 
-/// The share that is left of evidence after so many days.
+/// Fraction of the evidence that remains after `days` days.
 fn faded(days: u32, params: &Params) -> f64 {
     params.fade_gamma.powf(f64::from(days.saturating_sub(params.fade_after_days)))
 }
 
-/// Evidence beyond the prior.
+/// Evidence without the prior.
 #[derive(Default)]
 struct Evidence {
     alpha: f64,
@@ -172,10 +177,10 @@ struct Evidence {
 }
 
 impl Evidence {
-    fn add(&mut self, verdict: Verdict, share: f64, params: &Params) {
+    fn add(&mut self, verdict: TaskVerdict, share: f64, params: &Params) {
         match verdict {
-            Verdict::Success => self.alpha += share * params.success,
-            Verdict::Failure => self.beta += share * params.failure,
+            TaskVerdict::Success => self.alpha += share * params.success,
+            TaskVerdict::Failure => self.beta += share * params.failure,
         }
     }
 
@@ -184,63 +189,66 @@ impl Evidence {
     }
 }
 
-/// What an author is to this node, as far as its weight goes.
+/// Relation of an author to this node, as far as it affects the weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// At a known distance.
+pub enum TrustStanding {
+    /// The author is at a known distance.
     At(Hop),
-    /// At a distance that nobody near states.
+    /// No near peer states the author's distance.
     Unknown,
-    /// Blocked by the operator.
+    /// The operator blocked the author.
     Blocked,
-    /// Proven to have signed two different things as one.
+    /// The author provably signed two different records for the same slot and counter.
     Equivocating,
 }
 
-/// Why an author weighs what it weighs.
+/// Reason for a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// This node, or another of the same person: 1.
+pub enum WeightReason {
+    /// This node, or another node of the same person: weight 1.
     Own,
-    /// Trust, less a share for each hop.
+    /// Trust, multiplied by the hop factor for each hop.
     Discounted,
-    /// Trust would give more, but nobody else weighs more than the most.
+    /// The discounted trust exceeds the upper bound, which applies instead.
     Capped,
-    /// Too far, or unknown: 0.
+    /// The author is too far away or at an unknown distance: weight 0.
     TooFar,
-    /// Blocked: 0.
+    /// The operator blocked the author: weight 0.
     Blocked,
-    /// Convicted by two of its own signatures: 0.
+    /// Two signatures of the author contradict each other: weight 0.
     Equivocating,
 }
 
-/// What an author's word weighs, in [0, 1].
+/// Weight of an author's statements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// 1 for this node and its person's others; otherwise at most the cap.
+    /// In [0, 1]: 1 for this node and its person's other nodes; otherwise at most `weight_max`.
     pub value: f64,
-    /// Why.
-    pub reason: Reason,
+    /// Reason for the value.
+    pub reason: WeightReason,
 }
 
-/// The weight of an author who has this much `trust` and stands there.
+/// Weight of an author, given its trust and its relation to this node.
 #[must_use]
-pub fn weight(trust: f64, standing: Standing, params: &Params) -> Weight {
+pub fn weight(trust: f64, standing: TrustStanding, params: &Params) -> Weight {
     let hop = match standing {
-        Standing::At(Hop::OWN) => return Weight { value: 1.0, reason: Reason::Own },
-        Standing::At(hop) if hop <= params.hop_max => hop,
-        Standing::At(_) | Standing::Unknown => {
-            return Weight { value: 0.0, reason: Reason::TooFar };
+        TrustStanding::At(Hop::OWN) => return Weight { value: 1.0, reason: WeightReason::Own },
+        TrustStanding::At(hop) if hop <= params.hop_max => hop,
+        TrustStanding::At(_) | TrustStanding::Unknown => {
+            return Weight { value: 0.0, reason: WeightReason::TooFar };
         }
-        Standing::Blocked => return Weight { value: 0.0, reason: Reason::Blocked },
-        Standing::Equivocating => return Weight { value: 0.0, reason: Reason::Equivocating },
+        TrustStanding::Blocked => return Weight { value: 0.0, reason: WeightReason::Blocked },
+        TrustStanding::Equivocating => {
+            return Weight { value: 0.0, reason: WeightReason::Equivocating };
+        }
     };
-    // The cap comes last: a cap before the discount would put everyone trusted at the same place.
+    // The bound comes last: applied before the discount it would give all trusted authors the same
+    // weight.
     let discounted = unit(trust) * params.hop_factor.powf(f64::from(hop.0));
     if discounted > params.weight_max {
-        Weight { value: params.weight_max, reason: Reason::Capped }
+        Weight { value: params.weight_max, reason: WeightReason::Capped }
     } else {
-        Weight { value: discounted, reason: Reason::Discounted }
+        Weight { value: discounted, reason: WeightReason::Discounted }
     }
 }
 

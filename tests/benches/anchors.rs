@@ -1,13 +1,13 @@
-//! What a look at what entries depend on costs, in a checkout of some thousand files.
+//! Cost of checking anchors in a checkout of some thousand files.
 //!
-//! `cargo bench -p klnode-tests --bench anchors` checks a hundred predicates of all kinds, with the
-//! checkout opened anew each time, as a question does; and shows beside it what opening alone takes.
+//! `cargo bench -p klnode-tests --bench anchors` checks a hundred predicates of all kinds and opens
+//! the checkout each time, as a query does; it also measures the opening alone.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
-use klnode_scoring::predicate::{Outcome, Params, Predicate, evaluate_all};
+use klnode_scoring::predicate::{Params, Predicate, PredicateOutcome, evaluate_all};
+use klnode_tests::bench_timing::{bench_arguments, in_turns, timed};
 use klnode_tests::checkout::Tree;
-use klnode_tests::measure::{bench_arguments, in_turns, timed};
 use std::fmt::Write;
 use std::hint::black_box;
 
@@ -27,8 +27,8 @@ fn main() {
         let checkout = tree.open();
         evaluate_all(&predicates, &checkout, &Params::default())
     };
-    let held = look().iter().filter(|outcome| matches!(outcome, Outcome::Holds)).count();
-    assert_eq!(held, ANCHORS, "what is looked at is what was written");
+    let held = look().iter().filter(|outcome| matches!(outcome, PredicateOutcome::Holds)).count();
+    assert_eq!(held, ANCHORS, "all written anchors hold");
     let milliseconds = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
     let [whole, opening, _] = in_turns(
         TURNS,
@@ -63,7 +63,7 @@ fn tree() -> Tree {
     tree
 }
 
-/// One of a hundred: files, folders, texts, lines and versions in turn.
+/// One of a hundred predicates: files, folders, texts, lines and versions in turn.
 fn predicate(number: usize) -> Predicate {
     let (folder, part) = (number * 7 % FOLDERS, number * 3 % FILES);
     let path = file(folder, part);

@@ -1,23 +1,24 @@
-//! What replication costs, between two real processes on loopback and in the protocol alone.
+//! Cost of replication, between two real processes on loopback and in the protocol alone.
 //!
-//! `cargo bench -p klnode-tests --bench federation [-- NAME] [-- ENTRIES]` runs all, or those whose
-//! name contains NAME: sync, commit, bytes, differences, hostile. ENTRIES is the size of the first exchange.
+//! `cargo bench -p klnode-tests --bench federation [-- NAME] [-- ENTRIES]` runs all parts, or those
+//! whose name contains NAME: sync, commit, bytes, differences, hostile. ENTRIES is the size of the
+//! first exchange.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
-use klnode::replicate::{Action, Event};
 use klnode_crdt::ids::{AuthorId, StoreId};
 use klnode_crdt::key::{Purpose, SecretKey, Signature};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
-use klnode_federation::proto::message::{Answer, Ask};
+use klnode_federation::proto::message::{SyncRequest, SyncResponse};
 use klnode_federation::proto::ticket::Ticket;
 use klnode_federation::sim::Knobs;
+use klnode_replication::{ReplicaAction, ReplicaEvent};
+use klnode_tests::bench_timing::{bench_arguments, percentile};
 use klnode_tests::cluster::Cluster;
-use klnode_tests::hostile::{Attack, End, attack};
-use klnode_tests::measure::{bench_arguments, percentile};
-use klnode_tests::node::{Node, lesson};
-use klnode_tests::puppet::Puppet;
+use klnode_tests::hostile_peer::{Attack, End, attack};
+use klnode_tests::scripted_peer::Puppet;
+use klnode_tests::test_engine::{Node, lesson};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -26,7 +27,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How often it is asked how far an exchange is: to be asked costs a node something, too.
+/// Interval between two status requests, which cost the node time as well.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 fn main() {
@@ -52,7 +53,7 @@ fn main() {
     }
 }
 
-/// A real node; ended with the benchmark.
+/// A real node; killed with the benchmark.
 struct Peer {
     child: Child,
     home: PathBuf,
@@ -90,13 +91,13 @@ impl Peer {
         serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
     }
 
-    /// Processor time that the process has taken, in microseconds.
+    /// Processor time of the process, in microseconds.
     fn processor_us(&self) -> u64 {
         let path = format!("/proc/{}/stat", self.child.id());
         let stat = std::fs::read_to_string(path).expect("it runs");
         let fields: Vec<&str> = stat.rsplit(')').next().expect("a name").split(' ').collect();
         let ticks = |at: usize| fields[at].parse::<u64>().expect("a number");
-        // The system counts in hundredths of a second.
+        // The kernel counts in hundredths of a second.
         (ticks(12) + ticks(13)) * 10_000
     }
 
@@ -107,13 +108,13 @@ impl Peer {
 
 fn pair() -> (Peer, Peer) {
     let (here, there) = (Peer::start(), Peer::start());
-    let invited = here.json(&["invite", "--mine"]);
+    let invited = here.json(&["peer", "invite", "--mine"]);
     let ticket = invited["ticket"].as_str().expect("a ticket");
-    assert_eq!(there.json(&["join", ticket])["mine"], true);
+    assert_eq!(there.json(&["peer", "join", ticket])["mine"], true);
     (here, there)
 }
 
-/// Signatures that one core checks in a second.
+/// Number of signatures that one core verifies per second.
 fn verification_rate() -> f64 {
     let key = SecretKey::from_bytes(&[1; 32]);
     let bytes = [7; 200];
@@ -140,10 +141,10 @@ fn sync(entries: usize) {
     std::fs::write(&file, lines).expect("written");
     here.json(&["import", file.to_str().expect("text")]);
     let there = Peer::start();
-    let invited = here.json(&["invite", "--mine"]);
+    let invited = here.json(&["peer", "invite", "--mine"]);
     let ticket = invited["ticket"].as_str().expect("a ticket").to_owned();
     let start = Instant::now();
-    there.json(&["join", &ticket]);
+    there.json(&["peer", "join", &ticket]);
     while there.entries() < entries as u64 {
         std::thread::park_timeout(LOOK_AGAIN);
     }
@@ -155,7 +156,7 @@ fn sync(entries: usize) {
         rate / bound
     );
     let start = Instant::now();
-    let synced = there.json(&["sync"]);
+    let synced = there.json(&["peer", "sync"]);
     println!(
         "then compared: {} in {:.0} ms",
         synced["peers"][0]["sync"],
@@ -171,7 +172,7 @@ fn commit() {
         let words = ["add", "--title", &title, "--content", "x y z", "--evidence", "doc:x"];
         let added = here.json(&words);
         let start = Instant::now();
-        // Earlier ones sound alike, and are found at once: it must be this one.
+        // Earlier entries are similar and found at once, so the id must match.
         let is_it = |hit: &Value| hit["id"] == added["id"];
         while !there.json(&["search", &title, "--all"])["hits"]
             .as_array()
@@ -185,7 +186,7 @@ fn commit() {
     println!("commit here to searchable there: p50 {middle:.0} ms, p99 {last:.0} ms");
 }
 
-/// What the protocol itself sends, without the encryption around it.
+/// Bytes that the protocol itself sends, without the encryption around it.
 fn bytes() {
     let mut nodes = Cluster::new(1, 2, Knobs::calm());
     nodes.pair(0, 1, true);
@@ -224,10 +225,10 @@ fn bytes() {
     );
 }
 
-/// Whether one side lacks a number of so many.
+/// Whether one side lacks a number out of a count.
 type Missing = fn(u64, u64) -> bool;
 
-/// What finding differences costs, against sending a header of each record.
+/// Cost of finding differences, compared with sending a header of each record.
 fn differences(count: u64) {
     let cases: [(&str, Missing); 3] = [
         ("none", |_, _| false),
@@ -261,46 +262,49 @@ fn differences(count: u64) {
     }
 }
 
-/// Lets one side compare with the other; the round trips and bytes that took.
+/// Makes one side compare with the other; returns the round trips and bytes.
 fn compared(mut sides: [Puppet; 2]) -> (usize, usize) {
     let names = [AuthorId::from_bytes([1; 32]), AuthorId::from_bytes([2; 32])];
     let now = WallTime::from_millis(1_790_000_000_000);
     let (mut rounds, mut bytes, mut exchange) = (0, 0, 0);
-    let mut waiting: Vec<(usize, Action)> = Vec::new();
+    let mut waiting: Vec<(usize, ReplicaAction)> = Vec::new();
     let mut asked: Vec<(u64, usize, u64)> = Vec::new();
     for at in 0..2 {
-        let actions = sides[at].handle(&Event::Connected(names[1 - at]), now, 0);
+        let actions = sides[at].handle(&ReplicaEvent::Connected(names[1 - at]), now, 0);
         waiting.extend(actions.into_iter().map(|action| (at, action)));
     }
     while !waiting.is_empty() {
         let (from, action) = waiting.remove(0);
         let to = 1 - from;
         let (target, actions) = match action {
-            Action::Ask(_, id, frame) => {
-                if from == 0 && matches!(Ask::decode(&frame), Ok(Ask::Compare(..))) {
+            ReplicaAction::Ask(_, id, frame) => {
+                if from == 0 && matches!(SyncRequest::decode(&frame), Ok(SyncRequest::Compare(..)))
+                {
                     (rounds, bytes) = (rounds + 1, bytes + frame.len());
                 }
                 exchange += 1;
                 asked.push((exchange, from, id));
-                (to, sides[to].handle(&Event::Asked(names[from], exchange, &frame), now, 0))
+                (to, sides[to].handle(&ReplicaEvent::Asked(names[from], exchange, &frame), now, 0))
             }
-            Action::Answer(of, frame) => {
+            ReplicaAction::Answer(of, frame) => {
                 let at = asked.iter().position(|(one, ..)| *one == of).expect("it was asked");
                 let (_, asker, id) = asked.remove(at);
-                if asker == 0 && matches!(Answer::decode(&frame), Ok(Answer::Compare(_))) {
+                if asker == 0
+                    && matches!(SyncResponse::decode(&frame), Ok(SyncResponse::Compare(_)))
+                {
                     bytes += frame.len();
                 }
-                let event = Event::Answered(names[from], id, &frame);
+                let event = ReplicaEvent::Answered(names[from], id, &frame);
                 (asker, sides[asker].handle(&event, now, 0))
             }
-            Action::Disconnect(..) => continue,
+            ReplicaAction::Disconnect(..) => continue,
         };
         waiting.extend(actions.into_iter().map(|action| (target, action)));
     }
     (rounds, bytes)
 }
 
-/// What an honest record costs a node while eight peers send it nonsense.
+/// Cost of an honest record while eight hostile peers attack the node.
 fn hostile() {
     let quiet = cost_of_records(&[]);
     let attacks = [Attack::Garbage, Attack::Bombs, Attack::Forgeries, Attack::Strays];
@@ -312,7 +316,7 @@ fn hostile() {
     );
 }
 
-/// Microseconds of processor time that a node spends for each record that an honest peer brings.
+/// Microseconds of processor time that a node spends per record of an honest peer.
 fn cost_of_records(attacks: &[Attack]) -> f64 {
     const RECORDS: u64 = 5_000;
     let (here, there) = (Peer::start(), Peer::start());
@@ -324,11 +328,11 @@ fn cost_of_records(attacks: &[Attack]) -> f64 {
     std::fs::write(&file, lines).expect("written");
     here.json(&["import", file.to_str().expect("text")]);
     let tickets = attacks.iter().map(|_| {
-        let invited = there.json(&["invite", "team", "--yes"]);
+        let invited = there.json(&["peer", "invite", "team", "--yes"]);
         invited["ticket"].as_str().expect("a ticket").parse::<Ticket>().expect("its own")
     });
     let tickets: Vec<Ticket> = tickets.collect();
-    let invited = here.json(&["invite", "--mine"]);
+    let invited = here.json(&["peer", "invite", "--mine"]);
     let ours = invited["ticket"].as_str().expect("a ticket").to_owned();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -342,7 +346,7 @@ fn cost_of_records(attacks: &[Attack]) -> f64 {
             });
         }
         let before = there.processor_us();
-        there.json(&["join", &ours]);
+        there.json(&["peer", "join", &ours]);
         while there.entries() < RECORDS {
             std::thread::yield_now();
         }

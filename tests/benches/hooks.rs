@@ -1,14 +1,15 @@
-//! What a hook costs an agent: the whole process, from its start to its end, as the client sees it.
+//! Cost of a hook for an agent: the whole process, from its start to its end, as the client sees
+//! it.
 //!
-//! `cargo bench -p klnode-tests --bench hooks [-- EVENT] [-- SIZE]` runs all, or the events whose name
-//! contains EVENT with stores of SIZE entries.
+//! `cargo bench -p klnode-tests --bench hooks [-- EVENT] [-- SIZE]` runs all events, or those whose
+//! name contains EVENT, with stores of SIZE entries.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
-use klnode_tests::filled::{Place, sizes_and_words};
-use klnode_tests::measure::{bench_arguments, percentile};
-use klnode_tests::node::Seeded;
-use klnode_tests::texts::Texts;
+use klnode_tests::bench_timing::{bench_arguments, percentile};
+use klnode_tests::loaded_node::{Place, sizes_and_words};
+use klnode_tests::sample_texts::Texts;
+use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Stdio;
@@ -18,7 +19,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_klnode-under-test");
 const SIZES: [usize; 2] = [10_000, 100_000];
 const EVENTS: [&str; 4] = ["session-start", "prompt", "tool-error", "stop"];
 const CALLS: usize = 400;
-/// Calls that are made before any is timed.
+/// Number of calls before the measurement starts.
 const WARM_UP: usize = 40;
 
 fn main() {
@@ -40,8 +41,8 @@ fn main() {
     }
 }
 
-/// What a client says at an event. A session begins and ends once; prompts and errors are of one that
-/// goes on.
+/// Input of a client at an event. Starts and ends are of different sessions; prompts and errors are
+/// of one continued session.
 fn input(event: &str, query: &str, number: usize) -> Value {
     let number = if matches!(event, "prompt" | "tool-error") { 0 } else { number };
     json!({
@@ -49,7 +50,7 @@ fn input(event: &str, query: &str, number: usize) -> Value {
     })
 }
 
-/// How long calls took, in milliseconds, and how many of them said something.
+/// Durations of the calls in milliseconds, and how many of them printed something.
 fn calls(place: Place<'_>, texts: &Texts, event: &str) -> (Vec<f64>, usize) {
     let mut random = Seeded(11);
     let (mut times, mut spoken) = (Vec::new(), 0);

@@ -1,16 +1,16 @@
-//! What a question costs, asked of the real program over its socket: latency, start, memory, and how
-//! fast a store is filled until everything in it can be found.
+//! Cost of a search, sent to the real program over its socket: latency, start, memory, and the rate
+//! of filling a store until everything in it can be found.
 //!
-//! `cargo bench -p klnode-tests --bench search [-- PART] [-- SIZE]` runs all, or the parts whose name
-//! contains PART (import, latency, memory, start, embed) with stores of SIZE entries.
+//! `cargo bench -p klnode-tests --bench search [-- PART] [-- SIZE]` runs all parts, or those whose
+//! name contains PART (import, residue, latency, memory, start, embed), with stores of SIZE entries.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
-use klnode::index::embed::{self, Settings};
-use klnode_tests::filled::{Filled, Place, lines, sizes_and_words};
-use klnode_tests::measure::{bench_arguments, percentile, timed};
-use klnode_tests::node::Seeded;
-use klnode_tests::texts::Texts;
+use klnode_embed::{self, Settings};
+use klnode_tests::bench_timing::{bench_arguments, percentile, timed};
+use klnode_tests::loaded_node::{Filled, Place, Running, lines, sizes_and_words};
+use klnode_tests::sample_texts::Texts;
+use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -18,9 +18,11 @@ use std::time::{Duration, Instant};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_klnode-under-test");
 const SIZES: [usize; 4] = [0, 1_000, 10_000, 100_000];
 const QUERIES: usize = 1_500;
-/// Questions that are asked before any is timed.
+/// Number of queries before the measurement starts.
 const WARM_UP: usize = 100;
 const STARTS: usize = 9;
+/// Time between an import and the measurement of the memory that the node keeps.
+const RESIDUE_PAUSE: Duration = Duration::from_secs(30);
 
 fn main() {
     let Some(arguments) = bench_arguments() else { return };
@@ -31,11 +33,16 @@ fn main() {
     if wanted("embed") {
         embedding(&texts);
     }
-    let needs_store = ["import", "latency", "memory", "start"].into_iter().any(wanted);
+    let parts = ["import", "residue", "latency", "memory", "start"];
+    let needs_store = parts.into_iter().any(wanted);
     for size in sizes.into_iter().filter(|_| needs_store) {
         let home = tempfile::tempdir().expect("a folder");
         let place = Place::new(PROGRAM, home.path());
-        fill(place, &texts, size, wanted("import"));
+        let node = fill(place, &texts, size, wanted("import"));
+        if wanted("residue") && size > 0 {
+            residue(&node, size);
+        }
+        drop(node);
         if wanted("start") {
             starts(place, &texts, size);
         }
@@ -50,7 +57,7 @@ fn row(what: &str, measured: f64, unit: &str, goal: &str) {
 }
 
 fn embedding(texts: &Texts) {
-    let model = embed::open(Settings::BuiltIn).expect("is compiled in");
+    let model = klnode_embed::open(Settings::BuiltIn).expect("is compiled in");
     let entries: Vec<String> =
         (0..10_000).map(|at| texts.entry(at)).map(|(a, b)| format!("{a}. {a}. {b}")).collect();
     let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
@@ -72,9 +79,9 @@ fn search(place: Place<'_>, query: &str) -> Value {
     place.post("/v1/search", &json!({ "query": query }))
 }
 
-/// Fills a home, and leaves it with everything indexed and nobody at work.
-fn fill(place: Place<'_>, texts: &Texts, size: usize, is_told: bool) {
-    let _node = place.start(&[]);
+/// Fills a home, and returns its node once everything is indexed.
+fn fill(place: Place<'_>, texts: &Texts, size: usize, is_told: bool) -> Running {
+    let node = place.start(&[]);
     let Filled { returned, indexed, settled } = place.fill(&lines(texts, size));
     if is_told && size > 0 {
         let rate = |took: Duration| size as f64 / took.as_secs_f64();
@@ -83,6 +90,23 @@ fn fill(place: Place<'_>, texts: &Texts, size: usize, is_told: bool) {
         row(&what("both indexes hold all"), rate(indexed), "/s", "at least 5000");
         row(&what("nothing is left to do"), rate(settled), "/s", "");
     }
+    node
+}
+
+/// The memory that a node keeps after an import.
+fn residue(node: &Running, size: usize) {
+    let deadline = Instant::now() + RESIDUE_PAUSE;
+    while Instant::now() < deadline {
+        std::thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+    }
+    let goal = match size {
+        10_000 => "at most 80",
+        100_000 => "at most 200",
+        _ => "",
+    };
+    let (kept, seconds) = (node.resident(), RESIDUE_PAUSE.as_secs());
+    row(&format!("resident {seconds} s after an import of {size}"), kept.all, "MB", goal);
+    row(&format!("resident with {size}, of that not files"), kept.own, "MB", "");
 }
 
 fn starts(place: Place<'_>, texts: &Texts, size: usize) {

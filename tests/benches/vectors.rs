@@ -1,23 +1,23 @@
-//! What the vector index costs: its scan against merely reading the same bytes in the same run, its
-//! file, and its graph against the scan.
+//! Cost of the vector index: its scan compared with reading the same bytes in the same run, its
+//! file, and its graph compared with the scan.
 //!
-//! `cargo bench -p klnode-tests --bench vectors [-- NAME] [-- ROWS]` runs all, or those whose name
-//! contains NAME: scan, filter, file, graph. ROWS is the size for the graph.
+//! `cargo bench -p klnode-tests --bench vectors [-- NAME] [-- ROWS]` runs all parts, or those whose
+//! name contains NAME: scan, filter, file, graph. ROWS is the size for the graph.
 
-#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
-use klnode::index::vectors::{Engine, Facts, Filter, Limits, Vectors};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::origin::Memory;
-use klnode_tests::measure::{bench_arguments, in_turns, median, shortest, timed};
-use klnode_tests::node::Seeded;
+use klnode_index::vectors::{Engine, Limits, RowFacts, RowFilter, Vectors};
+use klnode_tests::bench_timing::{bench_arguments, in_turns, median, shortest, timed};
+use klnode_tests::test_engine::Seeded;
 use std::hint::black_box;
 use std::path::Path;
 use std::time::Duration;
 
 const DIMS: usize = 256;
 const GRAPH_ROWS: usize = 20_000;
-/// Vectors gather around this many subjects, as those of texts do.
+/// Number of clusters that the vectors form, as those of texts do.
 const SUBJECTS: u64 = 500;
 const NO_GRAPH: Limits = Limits { hnsw_entries_min: usize::MAX, hnsw_dead_fraction_max: 0.1 };
 
@@ -49,13 +49,13 @@ fn id(row: usize) -> EntryId {
     EntryId::from_bytes(bytes)
 }
 
-/// Near enough to a normal distribution.
+/// Approximately normally distributed.
 fn normal(random: &mut Seeded) -> f32 {
     let uniform = |random: &mut Seeded| (random.next_u64() >> 40) as f32 / (1 << 24) as f32;
     (0..4).map(|_| uniform(random) - 0.5).sum()
 }
 
-/// A subject, and as much again of its own.
+/// A cluster centre plus a vector of the same length.
 fn vector(seed: u64) -> Vec<f32> {
     let mut own = Seeded(seed.wrapping_mul(0x9E37) + 7);
     let mut subject = Seeded(own.below(SUBJECTS) << 32);
@@ -63,10 +63,10 @@ fn vector(seed: u64) -> Vec<f32> {
 }
 
 /// One in a hundred is tagged `few`, one in ten `some`, every second `half`.
-fn facts(row: usize) -> Facts {
+fn facts(row: usize) -> RowFacts {
     let tags = [(100, "few"), (10, "some"), (2, "half")];
     let tags = tags.iter().filter(|(every, _)| row.is_multiple_of(*every)).map(|(_, tag)| *tag);
-    Facts::new(WorkspaceId::MAIN, "", None, Memory::Semantic, tags)
+    RowFacts::new(WorkspaceId::MAIN, "", None, Memory::Semantic, tags)
 }
 
 fn filled(folder: &Path, rows: usize, limits: Limits) -> Vectors {
@@ -81,7 +81,7 @@ fn query(number: u64) -> Vec<f32> {
     vector(number + (1 << 40))
 }
 
-/// Adds words with wide loads: many sums, so that none waits for another.
+/// Adds words with wide loads into many sums, to avoid dependencies between additions.
 fn sum(words: &[u64]) -> u64 {
     let mut sums = [0_u64; 32];
     for words in words.chunks_exact(32) {
@@ -97,7 +97,7 @@ fn scan(rows: usize) {
     let vectors = filled(folder.path(), rows, NO_GRAPH);
     let bytes: Vec<u64> = (0..(rows * DIMS / 8) as u64).collect();
     let query = query(1);
-    let nearest = || vectors.nearest(black_box(&query), 50, &Filter::all());
+    let nearest = || vectors.nearest(black_box(&query), 50, &RowFilter::all());
     let read = || sum(black_box(&bytes));
     let micros = |time: Duration| time.as_secs_f64() * 1e6;
     // Single runs of the small sizes are too short to be timed in turns.
@@ -129,7 +129,7 @@ fn filter(rows: usize) {
     let query = query(1);
     println!("the nearest 50 of {rows} × {DIMS} through a filter (median and shortest of 301):");
     for tag in ["few", "some", "half"] {
-        let filter = Filter::all().tags([tag]);
+        let filter = RowFilter::all().tags([tag]);
         let run = || vectors.nearest(&query, 50, &filter);
         let (time, best) = (median(301, run), shortest(301, run));
         let [time, best] = [time, best].map(|time| time.as_secs_f64() * 1e6);
@@ -170,25 +170,25 @@ fn graph(rows: usize) {
     let limits = Limits { hnsw_entries_min: rows, ..NO_GRAPH };
     let vectors = filled(folder.path(), rows, limits);
     let exact: Vec<_> = (0..QUERIES)
-        .map(|at| vectors.nearest(&query(at), 10, &Filter::all()).expect("a good vector").hits)
+        .map(|at| vectors.nearest(&query(at), 10, &RowFilter::all()).expect("a good vector").hits)
         .collect();
     let asked = query(1);
-    let scan = shortest(301, || vectors.nearest(&asked, 10, &Filter::all()));
+    let scan = shortest(301, || vectors.nearest(&asked, 10, &RowFilter::all()));
     let built = timed(|| {
         vectors.checkpoint(b"").expect("saved");
         vectors.wait_for_graph();
     });
     let mut found = 0;
     for (at, exact) in (0..).zip(&exact) {
-        let nearest = vectors.nearest(&query(at), 10, &Filter::all()).expect("a good vector");
+        let nearest = vectors.nearest(&query(at), 10, &RowFilter::all()).expect("a good vector");
         assert_eq!(nearest.engine, Engine::Graph);
         found += nearest.hits.iter().filter(|hit| exact.contains(hit)).count();
     }
     let asked: Vec<_> = (0..501).map(query).collect();
     let mut next = asked.iter();
     let search =
-        median(501, || vectors.nearest(next.next().unwrap_or(&asked[0]), 10, &Filter::all()));
-    let best = shortest(301, || vectors.nearest(&asked[1], 10, &Filter::all()));
+        median(501, || vectors.nearest(next.next().unwrap_or(&asked[0]), 10, &RowFilter::all()));
+    let best = shortest(301, || vectors.nearest(&asked[1], 10, &RowFilter::all()));
     drop(vectors);
     let load = timed(|| {
         let (vectors, _) =

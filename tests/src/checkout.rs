@@ -1,11 +1,12 @@
 //! Folders that look like a git checkout, made without git.
 
-use klnode::query::{GitCheckout, Repository, Roots, bind, recorded};
-use klnode_crdt::writer::Claim;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_git::{GitCheckout, Repository, Roots};
+use klnode_query::{bind, recorded};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// An index of version 2 that tracks these paths, as git would write it.
+/// A git index of version 2 that tracks these paths.
 pub fn index(paths: &[&str]) -> Vec<u8> {
     let mut paths = paths.to_vec();
     paths.sort_unstable();
@@ -27,11 +28,12 @@ pub fn index(paths: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// A folder that looks like a checkout.
+/// A temporary folder that looks like a checkout.
 pub struct Tree(TempDir);
 
 impl Tree {
-    /// A checkout that tracks these paths, of a repository of its own; none of the files is there yet.
+    /// A checkout of its own repository that tracks these paths; the files themselves do not exist
+    /// yet.
     pub fn new(tracked: &[&str]) -> Self {
         let tree = Self(tempfile::tempdir().expect("a folder"));
         tree.write(".git/HEAD", b"ref: refs/heads/main\n");
@@ -42,7 +44,7 @@ impl Tree {
         tree
     }
 
-    /// Where it is.
+    /// Root of the checkout.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
@@ -54,13 +56,13 @@ impl Tree {
         std::fs::write(path, content).expect("written");
     }
 
-    /// Tracks these paths and no others.
+    /// Tracks exactly these paths.
     pub fn track(&self, paths: &[&str]) {
         self.write(".git/index", &index(paths));
     }
 
-    /// The claims that record its repository with these predicates, as if they were written here.
-    pub fn bound(&self, predicates: &[&str]) -> Vec<Claim> {
+    /// Claims that record its repository with these predicates, as the engine would write them.
+    pub fn bound(&self, predicates: &[&str]) -> Vec<ClaimEdit> {
         let repository = Repository::open(self.path()).expect("it is a checkout");
         let elements = bind(&repository.identity(&Roots::default()), predicates.iter().copied());
         elements.into_iter().map(recorded).collect()

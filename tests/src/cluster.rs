@@ -1,79 +1,82 @@
-//! Whole nodes, engine and store included, that replicate over a simulated network.
+//! Whole nodes, including engine and store, that replicate over a simulated network.
 //!
-//! Every node is the replica that the program runs, on a disk in memory; the network loses, repeats,
-//! delays and reorders by a seed, and nodes crash and come back. Everything that was sent is kept,
-//! so that a test can read what has left a node.
+//! Every node is the replica that the program runs, on an in-memory disk. The network loses,
+//! duplicates, delays and reorders messages by a seed, and nodes crash and restart. All sent frames
+//! are kept, so that a test can inspect the traffic of a node.
 
-mod acquaintance;
 mod faults;
-mod seen;
+mod inspect;
+mod newer_versions;
+mod peering;
 mod traffic;
-mod versions;
 
-use crate::node::{DiskMedium, Node, START, admit_all};
-use crate::puppet::Puppet;
-use klnode::engine::{Command, Engine, Judge, NewEntry, Receipt, Rejection};
-use klnode::query::{Numbers, Reader};
-use klnode::replicate::{Action, Event, Examiner, Replica, Setup, Writer};
-use klnode::store::peers::Society;
-use klnode::store::{Snapshot, Store};
+use crate::scripted_peer::Puppet;
+use crate::test_engine::{DiskMedium, Node, START, admit_all};
 use klnode_config::Config;
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
+use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::time::WallTime;
+use klnode_engine::{Command, Engine, NewEntry, Receipt, RecordScreen, Rejection};
 use klnode_federation::proto::{Settings, SyncState};
-use klnode_federation::sim::{Delivery, Knobs, Network, START_MS};
+use klnode_federation::sim::{Arrival, Knobs, START_MS, SimNetwork};
+use klnode_query::{Reader, ScoringParams};
+use klnode_replication::{
+    EngineWriter, ReleasePolicy, Replica, ReplicaAction, ReplicaEvent, Setup,
+};
+use klnode_store::peers::Membership;
+use klnode_store::{Snapshot, Store};
+use newer_versions::Build;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use versions::Build;
 
-/// Long enough for everything to come to rest, in milliseconds.
+/// Time in milliseconds that is enough for the network to become idle.
 pub const REST_MS: u64 = 30_000;
-/// Time passes for a node at least this often, in milliseconds.
+/// Longest interval in milliseconds between two ticks of a node.
 pub const TICK_MS: u64 = 10_000;
-/// The same for a puppet.
+/// Longest interval in milliseconds between two ticks of a puppet.
 const PUPPET_TICK_MS: u64 = 50;
-/// When an ask counts as lost.
+/// Timeout of a request in milliseconds.
 const PATIENCE_MS: u64 = 3_000;
-/// All releases are examined again so often.
+/// Interval in milliseconds at which all releases are examined again.
 pub(crate) const SWEEP_MS: u64 = 600_000;
 
-/// What travels.
+/// An event on the simulated network.
 #[derive(Clone, Debug)]
 enum Wire {
     Ask(u64, Vec<u8>),
     Answer(u64, Vec<u8>),
     Tick,
     Timeout(usize, u64),
-    /// Nothing: time gets there.
+    /// No message; it only advances the time.
     Pause,
 }
 
-/// Something that has left a node.
+/// A frame that has left a node.
 #[derive(Clone, Debug)]
 pub struct Sent {
-    /// From which node.
+    /// Index of the sending node.
     pub from: usize,
-    /// To which.
+    /// Index of the receiving node.
     pub to: usize,
-    /// The bytes.
+    /// Encoded frame.
     pub frame: Vec<u8>,
 }
 
 impl Sent {
-    /// Whether these bytes are in it.
+    /// Whether the frame contains these bytes.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         self.frame.windows(bytes.len()).any(|part| part == bytes)
     }
 }
 
-/// An engine in hand, stepped at the time the network says.
+/// An engine that the test steps at the simulated time.
 pub struct InHand {
     engine: Engine,
     now: WallTime,
 }
 
-impl Writer for InHand {
+impl EngineWriter for InHand {
     fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
         self.engine.step(&commands, self.now)
     }
@@ -84,72 +87,95 @@ impl Writer for InHand {
 }
 
 struct Member {
-    /// None while it is down.
+    /// `None` while the node is down.
     replica: Option<Replica<InHand>>,
-    /// Speaks in its place.
+    /// Scripted peer that replaces the node.
     puppet: Option<Puppet>,
     medium: DiskMedium,
     author: AuthorId,
     key_seed: u8,
-    /// What its store is called.
+    /// Id of the node's store.
     store: StoreId,
     boots: u64,
-    /// When time next passes for it.
+    /// Time of the next tick.
     tick_at: u64,
-    /// Exchanges that wait for an answer: who asked, under which number.
+    /// Open exchanges: the asking node and its request number.
     exchanges: BTreeMap<u64, (usize, u64)>,
     build: Build,
 }
 
-/// Nodes on a network.
+/// Nodes on a simulated network.
 pub struct Cluster {
-    /// The network.
-    network: Network<Wire>,
+    network: SimNetwork<Wire>,
     seed: u64,
     members: Vec<Member>,
     links: BTreeSet<(usize, usize)>,
     next_exchange: u64,
     delivered: usize,
-    /// How often time has passed for nodes.
+    /// Number of ticks of all nodes.
     ticks: u64,
-    /// Records that were sent, whole or by name, whatever became of them.
+    /// Number of records sent, in full or by name, whether or not they arrived.
     records: u64,
-    /// Comparisons that found something, by who began them with whom.
+    /// Number of comparisons that found a difference, by initiator and peer.
     differences: BTreeMap<(usize, usize), u64>,
-    /// Everything that was sent.
+    /// All sent frames, in order.
     pub sent: Vec<Sent>,
 }
 
 fn replica(node: Node) -> Replica<InHand> {
-    let (own, config) = (node.author(), Config::default());
-    let reader = Arc::new(Reader::new(own, Numbers::new(&config)));
-    let examiner = Examiner::new(reader, &config.filter);
+    replica_with(node, &Config::default())
+}
+
+fn replica_with(node: Node, config: &Config) -> Replica<InHand> {
+    let own = node.author();
+    let reader = Arc::new(Reader::new(own, ScoringParams::new(config)));
+    let policy = ReleasePolicy::new(reader, &config.filter);
     let settings = Settings { scrub_ms: 60_000, ..Settings::default() };
-    let setup = Setup { own, examiner, settings, sweep_ms: SWEEP_MS };
+    let setup = Setup { own, policy, settings, sweep_ms: SWEEP_MS };
     Replica::new(InHand { engine: node.engine, now: node.now }, setup)
 }
 
 impl Cluster {
-    /// So many nodes, each an author of its own, nobody acquainted.
+    /// `count` nodes, each its own author, without any peers.
     pub fn new(seed: u64, count: usize, knobs: Knobs) -> Self {
-        Self::judged(seed, count, knobs, |_| admit_all())
+        Self::with_screens(seed, count, knobs, |_| admit_all())
     }
 
-    /// The same, each with a judge of its own; one that starts again admits everything.
-    pub fn judged(
+    /// As [`Cluster::new`], each node with its own judge; a restarted node admits everything.
+    pub fn with_screens(
         seed: u64,
         count: usize,
         knobs: Knobs,
-        judge: impl Fn(usize) -> Box<dyn Judge>,
+        judge: impl Fn(usize) -> Box<dyn RecordScreen>,
     ) -> Self {
-        let mut network = Network::new(seed, count, knobs);
+        let start = |at: usize, key_seed, boot_seed| {
+            Node::start_with_screen(key_seed, boot_seed, judge(at))
+        };
+        Self::with_nodes(seed, count, knobs, &Config::default(), start)
+    }
+
+    /// As [`Cluster::new`], with nodes that run with this configuration and scan every record.
+    pub fn with_config(seed: u64, count: usize, knobs: Knobs, config: &Config) -> Self {
+        let start = |_, key_seed, boot_seed| Node::start_with_config(key_seed, boot_seed, config);
+        Self::with_nodes(seed, count, knobs, config, start)
+    }
+
+    fn with_nodes(
+        seed: u64,
+        count: usize,
+        knobs: Knobs,
+        config: &Config,
+        start: impl Fn(usize, u8, u64) -> Node,
+    ) -> Self {
+        let mut network = SimNetwork::new(seed, count, knobs);
         let mut members = Vec::new();
         for at in 0..count {
             let key_seed = u8::try_from(at + 1).expect("few");
             let boot_seed = (seed << 8) + at as u64 + 1;
-            let node = Node::start_judged(key_seed, boot_seed, judge(at));
+            let node = start(at, key_seed, boot_seed);
             let (author, medium) = (node.author(), node.medium.clone());
-            let (replica, puppet, exchanges) = (Some(replica(node)), None, BTreeMap::new());
+            let replica = replica_with(node, config);
+            let (replica, puppet, exchanges) = (Some(replica), None, BTreeMap::new());
             let (boots, store) = (1, StoreId::from_bytes([key_seed; 16]));
             let tick_at = 0;
             let build = Build::default();
@@ -184,14 +210,19 @@ impl Cluster {
         }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub fn count(&self) -> usize {
         self.members.len()
     }
 
-    /// Who a node is.
+    /// Author of a node.
     pub fn author(&self, at: usize) -> AuthorId {
         self.members[at].author
+    }
+
+    /// Key of a node.
+    pub fn key(&self, at: usize) -> SecretKey {
+        SecretKey::from_bytes(&[self.members[at].key_seed; 32])
     }
 
     fn at_of(&self, author: AuthorId) -> usize {
@@ -199,7 +230,7 @@ impl Cluster {
         at.expect("nodes talk to nodes of the cluster")
     }
 
-    /// A node's clock.
+    /// Current time of a node's clock.
     pub fn now(&self, at: usize) -> WallTime {
         WallTime::from_millis(START.as_millis() - START_MS + self.network.wall_ms(at))
     }
@@ -211,25 +242,25 @@ impl Cluster {
         replica
     }
 
-    /// What a node holds.
+    /// Snapshot of a node's store.
     pub fn snapshot(&mut self, at: usize) -> Snapshot {
         self.replica(at).writer().store().snapshot().expect("readable")
     }
 
-    /// Who is who to a node.
-    pub fn society(&mut self, at: usize) -> Society {
+    /// Peers, members and blocks as a node sees them.
+    pub fn membership(&mut self, at: usize) -> Membership {
         let (snapshot, now) = (self.snapshot(at), self.now(at));
-        Society::read(&snapshot, self.author(at), now).expect("readable")
+        Membership::read(&snapshot, self.author(at), now).expect("readable")
     }
 
-    /// Carries out a command on a node.
+    /// Runs a command on a node.
     pub fn run(&mut self, at: usize, command: Command) -> Result<Receipt, Rejection> {
         let answer = self.replica(at).writer().write(vec![command]).remove(0);
         self.poke(at);
         answer
     }
 
-    /// Writes an entry.
+    /// Creates an entry.
     pub fn create(&mut self, at: usize, new: NewEntry) -> EntryId {
         match self.run(at, Command::Create(Box::new(new))) {
             Ok(Receipt::Created(entry)) => entry,
@@ -238,35 +269,35 @@ impl Cluster {
     }
 
     fn poke(&mut self, at: usize) {
-        self.happen(at, Event::Tick);
+        self.happen(at, ReplicaEvent::Tick);
     }
 
-    /// A node's store.
+    /// Id of a node's store.
     pub fn store(&self, at: usize) -> StoreId {
         self.members[at].store
     }
 
-    /// Puts a puppet in a node's place, under its key.
+    /// Replaces a node with a puppet that uses its key.
     pub fn possess(&mut self, at: usize, entries: &[EntryId], records: Vec<(u64, RawRecord)>) {
         self.members[at].replica = None;
         self.members[at].puppet = Some(Puppet::new(self.store(at), entries, records));
     }
 
-    /// Compares with a peer now.
+    /// Starts a comparison with a peer.
     pub fn sync(&mut self, at: usize, peer: usize) {
         let peer = self.author(peer);
-        self.happen(at, Event::Sync(peer));
+        self.happen(at, ReplicaEvent::Sync(peer));
     }
 
     fn connect(&mut self, one: usize, two: usize) {
         if self.network.is_linked(one, two) {
             let (a, b) = (self.author(one), self.author(two));
-            self.happen(one, Event::Connected(b));
-            self.happen(two, Event::Connected(a));
+            self.happen(one, ReplicaEvent::Connected(b));
+            self.happen(two, ReplicaEvent::Connected(a));
         }
     }
 
-    fn happen(&mut self, at: usize, event: Event<'_>) {
+    fn happen(&mut self, at: usize, event: ReplicaEvent<'_>) {
         let (now, time) = (self.now(at), self.network.now_ms());
         let member = &mut self.members[at];
         let actions = match (&mut member.puppet, &mut member.replica) {
@@ -283,7 +314,7 @@ impl Cluster {
         self.plan_tick(at);
     }
 
-    /// Sees to it that time passes for a node when it next has something to do.
+    /// Schedules the next tick of a node.
     fn plan_tick(&mut self, at: usize) {
         let now = self.network.now_ms();
         let member = &mut self.members[at];
@@ -299,9 +330,9 @@ impl Cluster {
         }
     }
 
-    fn act(&mut self, at: usize, action: Action) {
+    fn act(&mut self, at: usize, action: ReplicaAction) {
         match action {
-            Action::Ask(peer, id, frame) => {
+            ReplicaAction::Ask(peer, id, frame) => {
                 let to = self.at_of(peer);
                 let frame = self.asked(at, to, frame);
                 self.network.note(&frame);
@@ -309,7 +340,7 @@ impl Cluster {
                 self.network.timer(at, self.network.now_ms() + PATIENCE_MS, Wire::Timeout(to, id));
                 self.network.send(at, to, Wire::Ask(id, frame));
             }
-            Action::Answer(exchange, frame) => {
+            ReplicaAction::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
                 self.records += traffic::records_of(&frame);
@@ -317,14 +348,14 @@ impl Cluster {
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
             }
-            Action::Disconnect(peer, _) => panic!("an honest node sent {peer} away"),
+            ReplicaAction::Disconnect(peer, _) => panic!("an honest node sent {peer} away"),
         }
     }
 
-    /// Lets so many milliseconds pass.
+    /// Advances the time by `ms` milliseconds.
     pub fn pass(&mut self, ms: u64) {
         let end = self.network.now_ms() + ms;
-        // Something happens at the end, so that time gets there.
+        // An event at the end makes the time advance that far.
         self.network.at(end, Wire::Pause);
         while self.network.now_ms() < end {
             let Some((_, delivery)) = self.network.advance() else { break };
@@ -332,7 +363,7 @@ impl Cluster {
         }
     }
 
-    /// Lets time pass until so many messages have arrived.
+    /// Advances the time until `count` messages have arrived.
     pub fn pass_messages(&mut self, count: usize) {
         let end = self.delivered + count;
         while self.delivered < end {
@@ -341,61 +372,61 @@ impl Cluster {
         }
     }
 
-    /// How many records were sent, whole or by name, whatever became of them.
+    /// Number of records sent, in full or by name, whether or not they arrived.
     pub fn records_sent(&self) -> u64 {
         self.records
     }
 
-    /// How many comparisons between two nodes have found something.
+    /// Number of comparisons between two nodes that found a difference.
     pub fn differences(&self, one: usize, two: usize) -> u64 {
         let of = |pair| self.differences.get(&pair).copied().unwrap_or(0);
         of((one, two)) + of((two, one))
     }
 
-    /// How often time has passed for nodes, because it was due or long ago.
+    /// Number of ticks of all nodes.
     pub fn ticks(&self) -> u64 {
         self.ticks
     }
 
-    /// How many messages have arrived.
+    /// Number of messages that have arrived.
     pub fn delivered(&self) -> usize {
         self.delivered
     }
 
-    fn deliver(&mut self, delivery: Delivery<Wire>) {
+    fn deliver(&mut self, delivery: Arrival<Wire>) {
         match delivery {
-            Delivery::Script { .. } => {}
-            Delivery::Timer { node, message: Wire::Timeout(to, id) } => {
+            Arrival::Script { .. } => {}
+            Arrival::Timer { node, message: Wire::Timeout(to, id) } => {
                 let peer = self.author(to);
-                self.happen(node, Event::Lost(peer, id));
+                self.happen(node, ReplicaEvent::Lost(peer, id));
             }
-            Delivery::Timer { node, .. } => {
+            Arrival::Timer { node, .. } => {
                 let now = self.network.now_ms();
-                // An earlier one has taken its place.
+                // Only the tick that was scheduled last counts; an earlier one replaced this.
                 if self.members[node].tick_at == now {
                     self.members[node].tick_at = u64::MAX;
                     self.ticks += 1;
-                    self.happen(node, Event::Tick);
+                    self.happen(node, ReplicaEvent::Tick);
                 }
             }
-            Delivery::Message { from, to, message: Wire::Ask(id, frame) } => {
+            Arrival::Message { from, to, message: Wire::Ask(id, frame) } => {
                 self.delivered += 1;
                 let exchange = self.next_exchange;
                 self.next_exchange += 1;
                 self.members[to].exchanges.insert(exchange, (from, id));
                 let peer = self.author(from);
-                self.happen(to, Event::Asked(peer, exchange, &frame));
+                self.happen(to, ReplicaEvent::Asked(peer, exchange, &frame));
             }
-            Delivery::Message { from, to, message: Wire::Answer(id, frame) } => {
+            Arrival::Message { from, to, message: Wire::Answer(id, frame) } => {
                 self.delivered += 1;
                 let peer = self.author(from);
-                self.happen(to, Event::Answered(peer, id, &frame));
+                self.happen(to, ReplicaEvent::Answered(peer, id, &frame));
                 if traffic::is_comparison(&frame) && self.is_up(to) {
                     let differs = matches!(self.state(to, from), SyncState::Differs(..));
                     *self.differences.entry((to, from)).or_default() += u64::from(differs);
                 }
             }
-            Delivery::Message { .. } => {}
+            Arrival::Message { .. } => {}
         }
     }
 }

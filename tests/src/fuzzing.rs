@@ -1,44 +1,48 @@
-//! Every decoder that reads what others wrote, as a function from bytes to a verdict: it returns, or
-//! a law is broken.
+//! Fuzz targets: every decoder of foreign input as a function that returns normally or panics on a
+//! broken property.
 //!
-//! One table for everybody: the suite replays and mutates the corpora, `fuzz/` drives the same
-//! functions with libFuzzer. A target checks more than that nothing panics: what was read can be
-//! written and read again as the same, refusals are short, work and answers are bounded.
+//! One table for two drivers: the suite replays and mutates the corpora, `fuzz/` drives the same
+//! functions with libFuzzer. A target checks more than the absence of panics: decoded values
+//! round-trip, error messages are short, work and results are bounded.
 
-mod meeting;
+mod agent_input;
 pub mod mutator;
+mod protocol;
 pub mod seeds;
-mod surface;
 mod text;
 mod wire;
 
 pub use wire::TABLES;
 
-/// Longer inputs are cut: what matters about size is in the length a few bytes claim.
+/// Longer inputs are truncated: claimed lengths in a few bytes cover the size limits.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
 
-/// A family of decoders.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// What its corpus, its crashers and its driver are called.
+    /// Name of its corpus, its crashers and its driver.
     pub name: &'static str,
-    /// What the bytes are.
+    /// Description of the input bytes.
     pub what: &'static str,
-    /// Reads the bytes and panics if a law is broken.
+    /// Decodes the bytes and panics if a property is broken.
     pub run: fn(&[u8]),
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "compare",
         what: "a message of a comparison, asked or answered",
-        run: meeting::compare,
+        run: protocol::compare,
     },
     Target { name: "config", what: "a configuration file, or one flag", run: text::config },
     Target { name: "frames", what: "a frame of a paired node", run: wire::frames },
     Target { name: "front-matter", what: "an entry as a Markdown file", run: text::front_matter },
-    Target { name: "hook-input", what: "what a client tells a hook", run: surface::hook_input },
+    Target {
+        name: "hook-input",
+        what: "the input of a hook from its client",
+        run: agent_input::hook_input,
+    },
     Target { name: "import-lines", what: "lines of an imported file", run: text::import_lines },
     Target { name: "pairing", what: "a frame of a stranger", run: wire::pairing },
     Target { name: "predicates", what: "a predicate", run: text::predicates },
@@ -51,18 +55,18 @@ pub const TARGETS: &[Target] = &[
         run: wire::stored_values,
     },
     Target { name: "tickets", what: "a ticket, as text or as its bytes", run: wire::tickets },
-    Target { name: "tool-calls", what: "an agent's call of a tool", run: surface::tool_calls },
+    Target { name: "tool-calls", what: "an agent's call of a tool", run: agent_input::tool_calls },
     Target {
         name: "workspace-settings",
         what: "the settings that a charter carries",
-        run: surface::settings,
+        run: agent_input::settings,
     },
 ];
 
 /// Runs one target.
 ///
 /// # Panics
-/// If a law is broken, or if there is no such target.
+/// If a property is broken, or if there is no such target.
 pub fn run(name: &str, data: &[u8]) {
     let target = TARGETS.iter().find(|target| target.name == name);
     let target = target.unwrap_or_else(|| panic!("there is no target {name}"));

@@ -1,24 +1,25 @@
-//! What the suites of klnode are built from: a disk that fails on demand, engines with a clock and
-//! a seed, served APIs, checkouts, scripts and sample records; peers and workspaces around a node, and
-//! clusters of whole nodes under seeded schedules; a hostile peer, and one that says what a test puts
-//! on it; knowledge attacks, the targets of fuzzing; timing, texts and filled stores for benchmarks;
-//! the sessions that documents show, and the repository's own source, read for its rules.
+//! Building blocks of klnode's test suites: a disk that fails on demand, engines with a simulated
+//! clock and a seed, served APIs, checkouts, scripts and sample records; peers and workspaces
+//! around a node, and clusters of whole nodes under seeded schedules; a hostile and a scripted
+//! peer; a replay of a team; knowledge attacks and fuzz targets; timing, texts and filled stores for
+//! benchmarks; the sessions in documents, and the repository's own source for the house rules.
 
 pub mod attacks;
+pub mod bench_timing;
 pub mod checkout;
 pub mod cluster;
 pub mod disk;
-pub mod filled;
 pub mod fuzzing;
-pub mod hostile;
-pub mod measure;
-pub mod node;
-pub mod puppet;
-pub mod samples;
+pub mod hostile_peer;
+pub mod loaded_node;
+pub mod repo_source;
+pub mod sample_records;
+pub mod sample_texts;
 pub mod schedule;
-pub mod script;
-pub mod served;
-pub mod society;
-pub mod source;
-pub mod texts;
+pub mod scripted_peer;
+pub mod team;
+pub mod team_fixture;
+pub mod test_engine;
+pub mod test_server;
 pub mod transcript;
+pub mod write_script;

@@ -1,27 +1,27 @@
-//! Runs the sessions that documents show, and compares what is printed with what they promise.
+//! Runs the sessions that documents show, and compares the printed text with the documented text.
 //!
-//! A session is a fenced block of kind `console` in which lines that begin with `$ ` are typed and
-//! the lines after them are what is printed. Ids and citation codes differ from run to run: where
-//! the document shows one and another is printed, the printed one stands for it from then on. An
-//! ellipsis `…` stands for whatever is printed there.
+//! A session is a fenced block of kind `console`: lines that begin with `$ ` are typed, and the
+//! lines after them are the expected output. Ids and citation codes differ between runs: if the
+//! document shows one and another is printed, the printed one replaces it from then on. An ellipsis
+//! `…` matches any text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// One typed line and what it promises to print.
+/// One typed line with its documented output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The line.
+    /// The typed line.
     pub typed: String,
-    /// What is printed.
+    /// Documented output lines.
     pub printed: Vec<String>,
 }
 
-/// The steps of every session in a document.
+/// Steps of every session in a document.
 pub fn sessions(document: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    // Where the block under way began in `steps`; none outside of blocks.
+    // Index in `steps` where the current block begins; `None` outside of blocks.
     let mut block = None;
     for line in document.lines() {
         match (line.strip_prefix("$ "), block) {
@@ -39,22 +39,22 @@ pub fn sessions(document: &str) -> Vec<Step> {
     steps
 }
 
-/// What a document shows, and what stands for it in this run.
+/// Names in a document, with the names that replace them in this run.
 pub type Names = BTreeMap<String, String>;
 
 /// Runs the steps in a shell that finds `klnode` in `programs` and the node in `home`.
 ///
 /// # Panics
-/// If something else is printed than was promised.
+/// If the printed text differs from the documented text.
 pub fn run(steps: &[Step], programs: &Path, home: &Path) {
     go_on(steps, programs, home, &mut Names::new());
 }
 
-/// The same, for a part of a longer session: names that were learned before hold, and those that it
-/// shows first are learned.
+/// As [`run`], for a part of a longer session: names learned before are used, and new ones are
+/// added.
 ///
 /// # Panics
-/// If something else is printed than was promised.
+/// If the printed text differs from the documented text.
 pub fn go_on(steps: &[Step], programs: &Path, home: &Path, names: &mut Names) {
     for step in steps {
         let typed = substitute(&step.typed, names);
@@ -79,7 +79,7 @@ pub fn go_on(steps: &[Step], programs: &Path, home: &Path, names: &mut Names) {
     }
 }
 
-/// Whether a printed line is the promised one, in which `…` stands for anything.
+/// Whether a printed line matches the documented one, in which `…` matches any text.
 fn fits(promised: &str, printed: &str) -> bool {
     let Some((before, after)) = promised.split_once('…') else { return promised == printed };
     let Some(rest) = printed.strip_prefix(before) else { return false };
@@ -119,20 +119,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_read_from_its_document() {
+    fn sessions_are_extracted_from_a_document() {
         let document = "text\n```console\n$ klnode list\nNothing yet.\n```\n$ no\n```console\ncargo test\n```\n";
         let step = Step { typed: "klnode list".into(), printed: vec!["Nothing yet.".into()] };
         assert_eq!(sessions(document), [step]);
     }
 
     #[test]
-    fn an_ellipsis_stands_for_anything() {
+    fn an_ellipsis_matches_any_text() {
         assert!(fits("a … c", "a b b c") && fits("a…", "a") && fits("…b…", "abc"));
         assert!(!fits("a … c", "a b b d") && !fits("a", "ab") && !fits("a…b", "b"));
     }
 
     #[test]
-    fn a_printed_code_stands_for_the_one_in_the_document() {
+    fn a_printed_code_replaces_the_documented_one() {
         let mut names = BTreeMap::new();
         learn("L-7F3KQ2MX  title", "L-ABCDEFGH  title", &mut names);
         assert_eq!(substitute("show L-7F3KQ2MX", &names), "show L-ABCDEFGH");

@@ -1,10 +1,11 @@
-//! What answers tell agents of an entry beside its text: outcome, sub-type and decay class, what
-//! competes with it, and in which tier it is shown.
+//! Metadata that answers give agents along with the text: outcome, sub-type and decay class,
+//! contradicting entries, and the tier.
 
-use crate::agent::{Agent, text as answer_text};
-use crate::program::{Running, done, klnode, printed, run, start, text};
-use klnode::api::Limits;
-use klnode_tests::served::{Doors, Served};
+use crate::support::conformance::conforms;
+use crate::support::mcp_client::{Agent, text as answer_text};
+use crate::support::process::{Running, done, klnode, printed, run, start, text};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -19,7 +20,7 @@ fn add(home: &Path, words: &[&str]) -> String {
     text(&added["code"])
 }
 
-/// What a hook gives an agent for a prompt.
+/// Context that a hook gives an agent for a prompt.
 fn prompted(home: &Path, prompt: &str) -> String {
     let mut command = klnode(home);
     command.args(["hook", "prompt"]);
@@ -34,10 +35,11 @@ fn prompted(home: &Path, prompt: &str) -> String {
 }
 
 #[test]
-fn outcome_sub_type_and_decay_class_are_told_wherever_a_hit_is() {
+fn every_answer_shows_outcome_sub_type_and_decay_class() {
+    conforms("S002-54");
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
-    fs::write(home.join("klnode.toml"), "[hooks]\ndeadline = \"1 min\"\n").unwrap();
+    fs::write(home.join("klnode.toml"), "[hooks]\ntimeout = \"1 min\"\n").unwrap();
     let (_node, _) = start(home);
     let content = "Measured on two machines; the numbers disagree.";
     let spike = ["--type", "spike", "--outcome", "inconclusive", "--decay", "stable"];
@@ -59,7 +61,7 @@ fn outcome_sub_type_and_decay_class_are_told_wherever_a_hit_is() {
     assert!(shown.contains("outcome inconclusive; decay stable"), "{shown}");
     let shown = printed(&run(home, &["search", BUG, "--deterministic"]));
     assert!(shown.contains("sub-type bug; "), "{shown}");
-    assert!(!shown.contains("ephemeral"), "the default class says nothing: {shown}");
+    assert!(!shown.contains("ephemeral"), "the default class is not shown: {shown}");
 
     let mut agent = Agent::new(home, &[]);
     let answer = agent.call("search", &json!({"query": SPIKE}));
@@ -76,7 +78,10 @@ fn outcome_sub_type_and_decay_class_are_told_wherever_a_hit_is() {
 }
 
 #[test]
-fn a_rival_is_told_with_its_title_and_confidence() {
+fn a_contradicting_entry_is_named_with_its_title_and_confidence() {
+    conforms("S002-12");
+    conforms("S002-46");
+    conforms("S004-118");
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (_node, _) = start(home);
@@ -98,7 +103,7 @@ fn a_rival_is_told_with_its_title_and_confidence() {
         assert_eq!(rival["mean"], other["mean"], "{rival}");
     }
     let mut agent = Agent::new(home, &[]);
-    // With room for one hit both are shown where there is room for two only.
+    // With room for only one hit, the contradicting entry is named instead of shown.
     let both = agent.done("search", &json!({"query": question}));
     let rival = &both["hits"][0]["competing_with"][0];
     assert_eq!(rival["quoted"]["title"], both["hits"][1]["quoted"]["title"], "{both}");
@@ -113,6 +118,7 @@ fn a_rival_is_told_with_its_title_and_confidence() {
 
 #[test]
 fn harmful_feedback_counts_a_prediction_error() {
+    conforms("S004-79");
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (_node, _) = start(home);
@@ -127,7 +133,7 @@ fn harmful_feedback_counts_a_prediction_error() {
     assert_eq!(errors(), 2);
     let shown = printed(&run(home, &["show", &code]));
     assert!(shown.contains("2 prediction errors since it last helped"), "{shown}");
-    // Once a task, as the failure itself.
+    // It counts once per task, like the failure itself.
     done(home, &["feedback", &code, "--harmful", "--task", &task]);
     assert_eq!(errors(), 2);
 }
@@ -145,7 +151,8 @@ fn written_in_task(node: &Served, title: &str, content: &str) {
 }
 
 #[test]
-fn a_node_of_one_author_gets_summaries_where_entries_come_from_two_tasks() {
+fn entries_of_one_author_from_two_tasks_are_shown_as_summaries() {
+    conforms("S004-40");
     let node = Served::start(Limits::default(), Doors::Socket);
     let question = "how does the zqledger settle a zqpayment";
     let forms = || {
@@ -155,7 +162,7 @@ fn a_node_of_one_author_gets_summaries_where_entries_come_from_two_tasks() {
         assert!(hits[0]["score"].as_f64().unwrap() > 0.5, "{answer}");
         hits.iter().map(|hit| text(&hit["form"])).collect::<Vec<String>>()
     };
-    // Too long for the rest of the budget, which would lengthen the first hits.
+    // The content is too long for the rest of the budget, which would lengthen the first hits.
     let details = "Details of the settlement are in the ledger guide. ".repeat(40);
     let write = |title: &str, content: &str| {
         written_in_task(&node, title, &format!("{content} {details}"));

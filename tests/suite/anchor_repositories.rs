@@ -1,10 +1,10 @@
-//! Anchors belong to the repository they were written in: checked there and in its clones, skipped
-//! everywhere else, and recorded by every way in which an entry can come to be.
+//! Anchors belong to the repository in which they were written: they are checked there and in its
+//! clones, skipped everywhere else, and recorded by every way of creating an entry.
 
-use crate::agent::Agent;
-use crate::ground::{Ground, done, type_in};
-use crate::peer::Peer;
-use crate::program::{eventually, told};
+use crate::support::git_repos::{Ground, done, type_in};
+use crate::support::mcp_client::Agent;
+use crate::support::peer::Peer;
+use crate::support::process::{eventually, told};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -32,14 +32,15 @@ fn add(node: &Peer, from: &Path, more: &[&str]) -> String {
     added["code"].as_str().unwrap().to_owned()
 }
 
-/// How `anchors check` ends in a folder, and what it says.
+/// Exit code and JSON output of `check anchors` in a folder.
 fn check(node: &Peer, from: &Path) -> (i32, Value) {
-    let output = type_in(node, from, &["anchors", "check", "--json"]);
-    let checked = serde_json::from_slice(&output.stdout);
-    (output.status.code().unwrap(), checked.unwrap_or_else(|_| panic!("{}", told(&output))))
+    let output = type_in(node, from, &["check", "anchors", "--json"]);
+    let checked = serde_json::from_slice::<Value>(&output.stdout);
+    let checked = checked.unwrap_or_else(|_| panic!("{}", told(&output)));
+    (output.status.code().unwrap(), checked["anchors"].clone())
 }
 
-/// Predicates of the repository, broken ones, and those that were skipped as another's and as nobody's.
+/// Counts of predicates: of this repository, broken, of another repository, without a repository.
 fn counts(node: &Peer, from: &Path) -> [u64; 4] {
     let (code, checked) = check(node, from);
     let number = |name: &str| checked[name].as_u64().unwrap();
@@ -48,7 +49,7 @@ fn counts(node: &Peer, from: &Path) -> [u64; 4] {
     [number("predicates"), broken, number("skipped_elsewhere"), number("skipped_unrecorded")]
 }
 
-/// The caveats of the only hit.
+/// Caveats of the only hit.
 fn caveats(node: &Peer, from: &Path) -> Vec<String> {
     let answer = done(node, from, &["search", "flush the queue", "--deterministic"]);
     let hits = answer["hits"].as_array().unwrap();
@@ -84,7 +85,7 @@ fn an_anchor_is_checked_in_its_repository_and_in_no_other() {
         assert!(!briefed.contains("broken") && !briefed.contains("checked"), "{briefed}");
     }
     assert_eq!(counts(&node, &ground.path("other")), [0, 0, 1, 0]);
-    let said = type_in(&node, &ground.path("other"), &["anchors", "check"]).stdout;
+    let said = type_in(&node, &ground.path("other"), &["check", "anchors"]).stdout;
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("Skipped: 1 predicate was written in another repository.\n"), "{said}");
     let said = String::from_utf8(type_in(&node, &ground.path("other"), &show).stdout).unwrap();
@@ -112,19 +113,19 @@ fn an_anchor_without_a_repository_is_not_checked_until_it_is_written_again() {
     let words = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
     let more = ["--evidence", "doc:notes", "--anchor", ANCHOR];
     let output = type_in(&node, &outside, &[&words[..], &more].concat());
-    assert!(told(&output).contains("Its predicates are checked nowhere"), "{}", told(&output));
+    assert!(told(&output).contains("No checkout can check its predicates"), "{}", told(&output));
     let code = String::from_utf8(output.stdout).unwrap();
     let code = code.split_whitespace().next().unwrap().to_owned();
     assert_eq!(counts(&node, &shop), [0, 0, 0, 1]);
     assert_eq!(caveats(&node, &shop), [""; 0]);
     let said = String::from_utf8(type_in(&node, &shop, &["show", &code]).stdout).unwrap();
     assert!(said.contains("in no recorded repository: not checked"), "{said}");
-    let said = String::from_utf8(type_in(&node, &shop, &["anchors", "check"]).stdout).unwrap();
-    assert!(said.contains("Skipped: 1 predicate has no recorded repository; "), "{said}");
+    let said = String::from_utf8(type_in(&node, &shop, &["check", "anchors"]).stdout).unwrap();
+    assert!(said.contains("Skipped: 1 predicate has no recorded repository. "), "{said}");
 
     done(&node, &shop, &["edit", &code, "--anchor", ANCHOR]);
     assert_eq!(counts(&node, &shop), [1, 1, 0, 0]);
-    // Withdrawn and written again elsewhere, it belongs there.
+    // An anchor that is withdrawn and written again elsewhere belongs to that repository.
     ground.repository("other", None, 1);
     done(&node, &outside, &["edit", &code, "--remove-anchor", ANCHOR]);
     done(&node, &ground.path("other"), &["edit", &code, "--anchor", ANCHOR]);
@@ -147,7 +148,7 @@ fn one_entry_has_anchors_of_two_repositories() {
 }
 
 #[test]
-fn the_repository_travels_in_exports_promotions_findings_and_tools() {
+fn exports_promotions_findings_and_tools_keep_the_repository() {
     let (ground, node) = (Ground::new(), Peer::start());
     repository(&ground, "shop", Some(OURS));
     ground.repository("other", None, 1);
@@ -161,7 +162,7 @@ fn the_repository_travels_in_exports_promotions_findings_and_tools() {
     let ours = json!(["git.example.org/acme/shop"]);
 
     let code = add(&node, &shop, &["--depends-on", ANCHOR]);
-    let promoted = done(&node, &other, &["promote", &code, "--to", "local"]);
+    let promoted = done(&node, &other, &["add", "--from", &code, "--workspace", "local"]);
     assert_eq!(anchored(&node, promoted["code"].as_str().unwrap()), ours);
 
     let task = done(&node, &shop, &["task", "begin", "--agent", "reviewer", "--goal", "review"]);
@@ -182,7 +183,7 @@ fn the_repository_travels_in_exports_promotions_findings_and_tools() {
     agent.close();
     assert_eq!(anchored(&node, remembered["code"].as_str().unwrap()), ours);
 
-    // With their records, and as plain lines.
+    // Export with records, and as plain lines.
     let exported = String::from_utf8(type_in(&node, &shop, &["export"]).stdout).unwrap();
     let plain = |line: &str| {
         let mut line: Value = serde_json::from_str(line).unwrap();
@@ -198,7 +199,7 @@ fn the_repository_travels_in_exports_promotions_findings_and_tools() {
         let again = String::from_utf8(type_in(&there, &other, &["export"]).stdout).unwrap();
         let lines = again.lines().filter(|line| line.contains("remote:git.example.org/acme/shop"));
         assert_eq!(lines.count(), 4, "{name}: {again}");
-        // Entries that another key signed have no say in a check; plain lines are this node's own.
+        // Entries signed by another key are not checked; plain lines are this node's own.
         let checked = if name == "plain" { 4 } else { 0 };
         assert_eq!(counts(&there, &shop), [checked, 0, 0, 0], "{name}");
         assert_eq!(counts(&there, &other), [0, 0, checked, 0], "{name}");
@@ -206,7 +207,11 @@ fn the_repository_travels_in_exports_promotions_findings_and_tools() {
     let wrong = r#"{"title":"t","content":"c","repositories":[{"repository":"shop"}]}"#;
     fs::write(ground.path("wrong"), wrong).unwrap();
     let output = type_in(&node, &other, &["import", ground.path("wrong").to_str().unwrap()]);
-    assert!(told(&output).contains("repositories: `shop` is no repository"), "{}", told(&output));
+    assert!(
+        told(&output).contains("repositories: `shop` is not a repository"),
+        "{}",
+        told(&output)
+    );
 }
 
 #[test]
@@ -217,7 +222,7 @@ fn members_check_each_others_anchors_and_learn_no_unknown_remote() {
     ground.repository("other", None, 1);
     let here = ground.path(".");
     done(&alice, &here, &["workspace", "new", "team"]);
-    done(&bob, &here, &["join", &alice.ticket(&["team"])]);
+    done(&bob, &here, &["peer", "join", &alice.ticket(&["team"])]);
     let shared = ["--workspace", "team", "--depends-on", ANCHOR];
     add(&alice, &ground.path("shop"), &shared);
     let exported = || String::from_utf8(type_in(&bob, &here, &["export"]).stdout).unwrap();

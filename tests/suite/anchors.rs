@@ -1,24 +1,25 @@
-//! What entries depend on, checked against checkouts on disk; none is made by git itself.
+//! Anchors of entries, checked against checkouts on disk; none is made by git itself.
 
-use crate::program::{Running, klnode, start, started, told};
-use klnode::api::Limits;
-use klnode::engine::{self, Arrival, NewEntry, PeerAct};
-use klnode::query::{CheckoutError, GitCheckout};
+use crate::support::conformance::conforms;
+use crate::support::process::{Running, klnode, start, started, told};
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::holding::EntryRecords;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::writer::Claim;
-use klnode_scoring::predicate::{Checkout, Unreadable};
-use klnode_scoring::rank::signals::Check;
+use klnode_crdt::live_records::EntryRecords;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_engine::{self, DeliveredRecord, NewEntry, PeerCommand};
+use klnode_git::{CheckoutError, GitCheckout};
+use klnode_scoring::predicate::{Checkout, ReadFailure};
+use klnode_scoring::rank::signals::AnchorState;
+use klnode_server::Limits;
 use klnode_tests::checkout::{Tree, index};
-use klnode_tests::node::{Node, lesson};
-use klnode_tests::served::{Doors, Served, TOKEN, ask};
-use klnode_tests::society::{Stranger, bring, paired};
+use klnode_tests::team_fixture::{Stranger, bring, paired};
+use klnode_tests::test_engine::{Node, lesson};
+use klnode_tests::test_server::{Doors, Served, TOKEN, ask};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// A node in a temporary home, asked from a folder.
+/// A node in a temporary home, queried from a folder.
 struct Asked {
     home: tempfile::TempDir,
     _node: Running,
@@ -40,7 +41,7 @@ impl Asked {
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", told(&output)))
     }
 
-    /// Adds an entry in a checkout that depends on something there, and returns its code.
+    /// Adds an entry with an anchor in a checkout, and returns its code.
     fn add(&self, tree: &Tree, depends_on: &str) -> String {
         let arguments = ["add", "--title", "Flush the queue", "--content", "Before the exit."];
         let more = ["--evidence", "doc:notes", "--depends-on", depends_on];
@@ -61,7 +62,9 @@ impl Asked {
 }
 
 #[test]
-fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
+fn entries_that_hold_in_the_checkout_rank_above_broken_ones() {
+    conforms("S002-14");
+    conforms("S002-55");
     let node = Asked::new();
     let tree = Tree::new(&["lib/one.rs"]);
     let (one, two) = (node.add(&tree, "path:lib/one.rs"), node.add(&tree, "path:lib/two.rs"));
@@ -70,7 +73,7 @@ fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
     let untracked = "git tracks no such file";
     let expected = [(one.clone(), Vec::new()), (two.clone(), broken("two.rs", untracked))];
     assert_eq!(node.search(&tree.path().join("lib")), expected);
-    // The other way round, so that it is not by chance.
+    // Also with swapped roles, to rule out chance.
     tree.track(&["lib/one.rs", "lib/two.rs"]);
     tree.write("lib/two.rs", b"");
     std::fs::remove_file(tree.path().join("lib/one.rs")).unwrap();
@@ -80,20 +83,21 @@ fn what_holds_in_the_callers_checkout_comes_before_what_is_broken_there() {
     let shown = node.json(tree.path(), &["show", &one]);
     assert_eq!(shown["checked"]["outcome"], "broken", "{shown}");
     assert_eq!(node.json(tree.path(), &["show", &two])["checked"]["outcome"], "holds");
-    // Elsewhere they are not checked, and nothing is said against them.
+    // In another folder they are not checked, and no caveat is shown.
     let elsewhere = node.search(node.home.path());
     assert_eq!(elsewhere.len(), 2);
     assert!(elsewhere.iter().all(|(_, caveats)| caveats.is_empty()), "{elsewhere:?}");
-    // In the same repository, files that cannot be listed leave them unknown, and that is said.
+    // In the same repository, an unreadable index leaves them unknown, with a caveat.
     tree.write(".git/index", b"no index");
     for (_, caveats) in node.search(tree.path()) {
-        assert_eq!(caveats, ["what it depends on was not checked"]);
+        assert_eq!(caveats, ["its predicates were not checked"]);
     }
     assert!(node.json(node.home.path(), &["show", &one])["checked"].is_null());
 }
 
 #[test]
-fn nothing_outside_of_what_git_tracks_is_ever_read() {
+fn only_tracked_files_are_read() {
+    conforms("S002-15");
     let node = Asked::new();
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("secret.txt"), b"a secret outside").unwrap();
@@ -126,25 +130,25 @@ fn nothing_outside_of_what_git_tracks_is_ever_read() {
         node.add(&tree, predicate);
     }
     let path = tree.path().to_str().unwrap();
-    let output = node.run(node.home.path(), &["anchors", "check", path, "--json"]);
+    let output = node.run(node.home.path(), &["check", "anchors", "--path", path, "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let checked: Value = serde_json::from_slice(&output.stdout).unwrap();
     for (predicate, outcome, reason) in cases {
-        let flagged = checked[outcome].as_array().unwrap();
+        let flagged = checked["anchors"][outcome].as_array().unwrap();
         let found = flagged.iter().find(|one| one["atom"] == predicate);
         assert_eq!(found.expect(predicate)["reason"], reason, "{predicate}");
     }
-    assert_eq!(checked["predicates"], 8, "{checked}");
+    assert_eq!(checked["anchors"]["predicates"], 8, "{checked}");
     for refused in ["path:../secret.txt", "path:.git/config", "path:/etc/passwd"] {
         let arguments = ["add", "--title", "t", "--content", "c", "--anchor", refused];
         let output = node.run(node.home.path(), &arguments);
         assert_eq!(output.status.code(), Some(2), "{refused}");
-        assert!(told(&output).contains("cannot read the predicate at byte 5"), "{output:?}");
+        assert!(told(&output).contains("predicate is invalid at byte 5"), "{output:?}");
     }
 }
 
 #[test]
-fn a_checkout_hands_out_only_plain_files_that_it_lists() {
+fn a_checkout_returns_only_plain_tracked_files() {
     let tree = Tree::new(&["src/lib.rs", "src/gone.rs", "folder/was.rs"]);
     tree.write("src/lib.rs", b"fn f() {}\n");
     tree.write("src/other.rs", b"fn g() {}\n");
@@ -152,17 +156,17 @@ fn a_checkout_hands_out_only_plain_files_that_it_lists() {
     let checkout = tree.open();
     assert_eq!(checkout.tracked(), ["folder/was.rs", "src/gone.rs", "src/lib.rs"]);
     assert_eq!(checkout.read("src/lib.rs", 10).unwrap().into_owned(), b"fn f() {}\n");
-    assert_eq!(checkout.read("src/lib.rs", 9), Err(Unreadable::TooLarge));
-    assert_eq!(checkout.read("src/gone.rs", 9), Err(Unreadable::Missing));
-    assert_eq!(checkout.read("src/other.rs", 99), Err(Unreadable::NotAFile));
-    assert_eq!(checkout.read("../lib.rs", 99), Err(Unreadable::NotAFile));
+    assert_eq!(checkout.read("src/lib.rs", 9), Err(ReadFailure::TooLarge));
+    assert_eq!(checkout.read("src/gone.rs", 9), Err(ReadFailure::Missing));
+    assert_eq!(checkout.read("src/other.rs", 99), Err(ReadFailure::NotAFile));
+    assert_eq!(checkout.read("../lib.rs", 99), Err(ReadFailure::NotAFile));
     assert_eq!(checkout.exists("src/lib.rs"), Ok(true));
     assert_eq!(checkout.exists("src/gone.rs"), Ok(false));
     assert_eq!(checkout.exists("folder/was.rs"), Ok(false));
 }
 
 #[test]
-fn a_worktree_is_found_by_its_file_and_a_folder_without_git_is_none() {
+fn a_worktree_is_found_by_its_git_file_and_other_folders_are_no_checkout() {
     let main = Tree::new(&["main.rs"]);
     main.write(".git/worktrees/two/HEAD", b"ref: refs/heads/two\n");
     main.write(".git/worktrees/two/index", &index(&["two.rs"]));
@@ -186,10 +190,10 @@ fn a_worktree_is_found_by_its_file_and_a_folder_without_git_is_none() {
 }
 
 #[test]
-fn a_strangers_predicate_is_not_looked_at() {
+fn a_strangers_predicate_is_not_evaluated() {
     let mut node = Node::start(1, 1);
     let entry = node.create("ours");
-    let claim = |text: &str| Claim::Add(TextSet::ANCHORS, text.to_owned());
+    let claim = |text: &str| ClaimEdit::Add(TextSet::ANCHORS, text.to_owned());
     let stranger = Stranger::new(1);
     bring(&mut node, vec![stranger.claims(entry, claim("path:nothing"))], stranger.author());
     let binding = |tree: &Tree, text: &str| tree.bound(&[text]).remove(0);
@@ -203,92 +207,93 @@ fn a_strangers_predicate_is_not_looked_at() {
         let looked = reading.look(&mut found, &checkout);
         (looked.check, looked.predicates)
     };
-    assert_eq!(look(&node), (Check::Nothing, 0));
+    assert_eq!(look(&node), (AnchorState::Nothing, 0));
     node.claim(entry, claim("somewhere in the middle"));
-    assert_eq!(look(&node), (Check::Nothing, 0), "words are for people");
+    assert_eq!(look(&node), (AnchorState::Nothing, 0), "free text is not a predicate");
     node.claim(entry, claim("path:nothing-either"));
-    assert_eq!(look(&node), (Check::Nothing, 0), "no repository is recorded with it");
+    assert_eq!(look(&node), (AnchorState::Nothing, 0), "no repository is recorded with it");
     let recorded = binding(&tree, "path:nothing-either");
     bring(&mut node, vec![stranger.claims(entry, recorded.clone())], stranger.author());
-    assert_eq!(look(&node), (Check::Nothing, 0), "a stranger records none either");
+    assert_eq!(look(&node), (AnchorState::Nothing, 0), "a stranger records none either");
     node.claim(entry, recorded);
-    assert_eq!(look(&node), (Check::Broken, 1));
+    assert_eq!(look(&node), (AnchorState::Broken, 1));
 }
 
 #[test]
-fn a_digest_is_printed_as_the_predicate_that_a_check_then_holds_against_the_file() {
+fn a_printed_hash_predicate_holds_for_its_file() {
     let node = Asked::new();
     let tree = Tree::new(&["src/lib.rs"]);
     tree.write("src/lib.rs", b"one\r\ntwo\nthree");
     tree.write("src/new.rs", b"one\n");
-    let hash = |place: &str| node.run(&tree.path().join("src"), &["anchors", "hash", place]);
-    let printed = String::from_utf8(hash("lib.rs#1-2").stdout).unwrap();
+    let hash = |place: &str| node.run(&tree.path().join("src"), &["generate", "predicate", place]);
+    let printed = String::from_utf8(hash("lib.rs:1-2").stdout).unwrap();
     let digest: String =
         tree.open().digest(b"one\ntwo\n").iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(printed, format!("hash:src/lib.rs#1-2=blake3:{digest}\n"));
     node.add(&tree, printed.trim_end());
-    let check = || node.run(tree.path(), &["anchors", "check"]).status.code();
+    let check = || node.run(tree.path(), &["check", "anchors"]).status.code();
     assert_eq!(check(), Some(0));
     tree.write("src/lib.rs", b"one\ntwo!\nthree");
     assert_eq!(check(), Some(1));
     for (place, why) in [
-        ("new.rs", "it is no plain file that git tracks"),
-        ("../src", "it is no plain file that git tracks"),
+        ("new.rs", "it is not a plain file that git tracks"),
+        ("../src", "it is not a plain file that git tracks"),
         ("gone/lib.rs", "No such file"),
-        ("lib.rs#3-4", "it has no such lines"),
-        ("lib.rs#0", "it has no such lines"),
-        ("lib.rs#two", "behind # stands a line"),
-        ("gone.rs", "it is no plain file that git tracks"),
+        ("lib.rs#3-4", "the file has no such lines"),
+        ("lib.rs#0", "the file has no such lines"),
+        ("lib.rs:two", "lines are written as one number"),
+        ("gone.rs", "it is not a plain file that git tracks"),
     ] {
         let output = hash(place);
         assert_eq!(output.status.code(), Some(2), "{place}");
         assert!(told(&output).contains(why), "{place}: {}", told(&output));
     }
-    let json = node.json(&tree.path().join("src"), &["anchors", "hash", "lib.rs"]);
+    let json = node.json(&tree.path().join("src"), &["generate", "predicate", "lib.rs"]);
     assert!(json["predicate"].as_str().unwrap().starts_with("hash:src/lib.rs=blake3:"), "{json}");
 }
 
 #[test]
-fn a_check_says_what_is_broken_and_ends_accordingly() {
+fn a_check_lists_broken_anchors_and_sets_the_exit_code() {
+    conforms("S002-15");
     let node = Asked::new();
     let tree = Tree::new(&["Cargo.toml"]);
     tree.write("Cargo.toml", b"[dependencies]\ntokio = \"1.40\"\n");
     node.add(&tree, "dep:cargo:tokio>=1.40");
-    let output = node.run(tree.path(), &["anchors", "check"]);
+    let output = node.run(tree.path(), &["check", "anchors"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("Checked in "), "{text}");
     assert!(text.ends_with(": entries 1, predicates 1, broken 0, unknown 0.\n"), "{text}");
     let code = node.add(&tree, "dep:cargo:tokio>=1.45 AND path:Cargo.toml");
-    let output = node.run(tree.path(), &["anchors", "check", "--workspace", "main"]);
+    let output = node.run(tree.path(), &["check", "anchors", "--workspace", "main"]);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     let atom = "dep:cargo:tokio>=1.45";
     let line = format!("{code}  {atom}  it is declared with another lowest version\n");
     assert!(text.contains(&line), "{text}");
     assert!(text.ends_with(": entries 2, predicates 2, broken 1, unknown 0.\n"), "{text}");
-    let output = node.run(tree.path(), &["anchors", "check", "--workspace", "local"]);
+    let output = node.run(tree.path(), &["check", "anchors", "--workspace", "local"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    let output = node.run(node.home.path(), &["anchors", "check"]);
+    let output = node.run(node.home.path(), &["check", "anchors"]);
     assert_eq!(output.status.code(), Some(2), "{}", told(&output));
-    assert!(told(&output).contains("cannot find a checkout at"), "{}", told(&output));
+    assert!(told(&output).contains("No checkout found at"), "{}", told(&output));
 }
 
 #[test]
-fn nobody_from_outside_has_a_say_in_how_a_check_ends() {
+fn non_members_cannot_make_a_check_fail() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let mut peer = Node::start(2, 2);
-    let put = PeerAct::Put(peer.author(), Box::new(paired("mallory")));
-    node.engine.submit_blocking(engine::Command::Peers(vec![put])).unwrap();
+    let put = PeerCommand::Put(peer.author(), Box::new(paired("mallory")));
+    node.engine.submit_blocking(klnode_engine::Command::Peers(vec![put])).unwrap();
     let tree = Tree::new(&["a.rs"]);
     tree.write("a.rs", b"");
     let mut claims = tree.bound(&["path:no/such/file"]);
-    claims.push(Claim::Add(TextSet::ANCHORS, "path:no/such/file".to_owned()));
+    claims.push(ClaimEdit::Add(TextSet::ANCHORS, "path:no/such/file".to_owned()));
     let bait = peer.create_new(NewEntry { claims, ..lesson("bait") });
     let EntryRecords::Live(authors) = peer.records(bait) else { panic!("forgotten") };
     let (records, from) = (authors.values().flat_map(|held| held.records()), peer.author());
-    let arrivals = records.map(|record| Arrival { record: record.clone(), from }).collect();
-    node.engine.submit_blocking(engine::Command::Ingest(arrivals)).unwrap();
+    let arrivals = records.map(|record| DeliveredRecord { record: record.clone(), from }).collect();
+    node.engine.submit_blocking(klnode_engine::Command::Ingest(arrivals)).unwrap();
     let new = json!({
         "title": "Ours", "content": "Holds.", "evidence": ["doc:notes"],
         "depends_on": ["path:a.rs"], "checkout": tree.path(),
@@ -300,7 +305,7 @@ fn nobody_from_outside_has_a_say_in_how_a_check_ends() {
 }
 
 #[test]
-fn over_tcp_no_checkout_is_looked_into_and_a_path_is_absolute() {
+fn over_tcp_no_checkout_is_read_and_paths_must_be_absolute() {
     let node = Served::start(Limits::default(), Doors::Both);
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str()), ("Content-Type", "application/json")];
@@ -321,7 +326,7 @@ fn over_tcp_no_checkout_is_looked_into_and_a_path_is_absolute() {
 }
 
 #[test]
-fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
+fn a_check_is_recorded_and_affects_status_only_if_configured() {
     for (is_counted, alpha, beta) in
         [("false", [5.0, 5.0], [5.0, 5.0]), ("true", [6.0, 5.0], [5.0, 6.0])]
     {
@@ -334,11 +339,11 @@ fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
         let codes = ["path:lib/one.rs", "path:lib/two.rs"].map(|path| node.add(&tree, path));
         tree.write("lib/one.rs", b"");
         for _ in 0..2 {
-            node.run(tree.path(), &["anchors", "check"]);
+            node.run(tree.path(), &["check", "anchors"]);
             node.search(tree.path());
         }
-        // What is asked of the writer comes after what was noted.
-        node.json(tree.path(), &["pin", &codes[0]]);
+        // A request to the writer is processed after the noted check.
+        node.json(tree.path(), &["mark", "--pin", &codes[0]]);
         let of = |code: &String| {
             let shown = node.json(node.home.path(), &["show", code]);
             (shown["alpha"].as_f64().unwrap(), shown["beta"].as_f64().unwrap())
@@ -349,7 +354,7 @@ fn a_look_is_noted_here_and_counts_only_where_the_operator_says_so() {
 }
 
 #[test]
-fn what_holds_where_a_task_is_worked_on_is_noted_with_what_is_served() {
+fn check_results_are_recorded_with_served_entries() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let tree = Tree::new(&["lib/one.rs"]);
     let new = json!({

@@ -1,8 +1,8 @@
-//! What a hit shows of a long entry: the passage that answers, and more of it where the budget allows.
+//! Excerpts of long entries: a hit shows the matching passage, and more of it if the budget allows.
 
-use crate::program::{done, printed, run, start};
-use klnode::api::Limits;
-use klnode_tests::served::{Doors, Served};
+use crate::support::process::{done, printed, run, start};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const QUESTION: &str = "how long does the connection pool wait for a free connec
 const HEADING: &str = "## Waiting";
 const ANSWER: &str = "The connection pool waits 30 seconds for a free connection, then it fails.";
 
-/// A long guide about many things. The answer stands at its end.
+/// A long guide about many topics; the answer is at its end.
 fn guide() -> String {
     let mut guide = String::from("# Service guide\n\n");
     for section in ["Logs", "Metrics", "Releases", "Secrets", "Backups", "Alerts"] {
@@ -41,7 +41,7 @@ impl Asked {
         assert_eq!(made.status, 200, "{}", made.text());
     }
 
-    /// The answer to a program with this budget, and the hit that shows the guide.
+    /// The answer to a program with these options, and the hit for the guide.
     fn ask(&self, more: &Value) -> (Value, Value) {
         let mut search = json!({"query": QUESTION, "deterministic": true, "unrecorded": true});
         search.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -57,7 +57,7 @@ fn content(hit: &Value) -> &str {
 }
 
 #[test]
-fn a_hit_shows_the_passage_that_answers_below_its_heading() {
+fn a_hit_shows_the_matching_passage_below_its_heading() {
     let node = Asked::new();
     for (more, form) in [
         (json!({"budget": 150}), "standard"),
@@ -74,7 +74,7 @@ fn a_hit_shows_the_passage_that_answers_below_its_heading() {
 }
 
 #[test]
-fn what_is_left_of_the_budget_lengthens_the_first_hits() {
+fn the_remaining_budget_lengthens_the_first_hits() {
     let node = Asked::new();
     let mut length = 0;
     for budget in [100, 150, 200, 300, 400, 600, 900] {
@@ -88,11 +88,11 @@ fn what_is_left_of_the_budget_lengthens_the_first_hits() {
     assert_eq!((content(&hit), &hit["form"]), (guide().as_str(), &json!("full")));
     assert!(answer["hits"].as_array().unwrap().iter().all(|hit| hit["form"] == "full"));
     let (_, hit) = node.ask(&json!({"budget": 2_000, "tier": "summary"}));
-    assert_eq!(hit["form"], "summary", "that was asked for");
+    assert_eq!(hit["form"], "summary", "the requested tier");
 }
 
 #[test]
-fn the_command_line_prints_the_passage_that_answers() {
+fn the_command_line_prints_the_matching_passage() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let file = home.path().join("guide.md");

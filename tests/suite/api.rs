@@ -1,9 +1,11 @@
-//! The local API on the wire: formats, description, events, metrics, callers.
+//! The local API on the wire: formats, OpenAPI document, events, metrics, callers.
 
-use crate::followed::Followed;
-use klnode::api::types::{Entry, ErrorBody, Named, NewEntry};
-use klnode::api::{Kind, Limits, document};
-use klnode_tests::served::{Answer, Doors, PATIENCE, Served, TOKEN, ask, read};
+use crate::support::conformance::conforms;
+use crate::support::event_stream::Followed;
+use klnode_api_types::ErrorKind;
+use klnode_api_types::{Entry, EntryIdentity, ErrorBody, NewEntry};
+use klnode_server::{Limits, document};
+use klnode_tests::test_server::{Answer, Doors, PATIENCE, Served, TOKEN, ask, read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +18,7 @@ fn served() -> Served {
 }
 
 fn lesson(title: &str) -> Value {
-    json!({ "title": title, "content": "What we learned.", "evidence": ["run:1"] })
+    json!({ "title": title, "content": "A short lesson.", "evidence": ["run:1"] })
 }
 
 /// Writes an entry and returns its id.
@@ -32,11 +34,11 @@ fn problem(answer: &Answer) -> String {
 }
 
 #[test]
-fn messagepack_and_json_carry_the_same_both_ways() {
+fn messagepack_and_json_carry_the_same_data_both_ways() {
     let node = served();
     let new = NewEntry {
         title: "packed".into(),
-        content: "What we learned.".into(),
+        content: "A short lesson.".into(),
         evidence: vec!["run:1".into()],
         ..NewEntry::default()
     };
@@ -44,7 +46,8 @@ fn messagepack_and_json_carry_the_same_both_ways() {
     let answer = node.ask("POST", "/v1/entries", &[PACKED], &packed);
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.head.contains("content-type: application/msgpack"), "{}", answer.head);
-    let named: Named = rmp_serde::from_slice(&answer.body).expect("packed like the request");
+    let named: EntryIdentity =
+        rmp_serde::from_slice(&answer.body).expect("packed like the request");
 
     let path = format!("/v1/entries/{}", named.id);
     let shown = node.ask("GET", &path, &[], b"");
@@ -58,7 +61,10 @@ fn messagepack_and_json_carry_the_same_both_ways() {
     let accept = [PACKED, ("Accept", "application/json")];
     let body = rmp_serde::to_vec_named(&new).unwrap();
     let answer = node.ask("POST", "/v1/entries", &accept, &body);
-    assert!(answer.json()["code"].is_string(), "what is accepted goes before what is spoken");
+    assert!(
+        answer.json()["code"].is_string(),
+        "the Accept header takes precedence over Content-Type"
+    );
 }
 
 #[test]
@@ -67,29 +73,33 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
     let answer = node.ask("POST", "/v1/entries", &[PACKED], b"\xc1 no messagepack");
     assert_eq!(answer.status, 400);
     let body: ErrorBody = rmp_serde::from_slice(&answer.body).expect("packed");
-    assert_eq!(body.error.kind, Kind::Invalid);
-    assert!(body.error.message.starts_with("cannot read the request: "), "{}", body.error.message);
+    assert_eq!(body.error.kind, ErrorKind::Invalid);
+    assert!(
+        body.error.message.starts_with("The request could not be read: "),
+        "{}",
+        body.error.message
+    );
     let hint = body.error.hint.expect("a way out");
-    assert!(hint.starts_with("/v1/openapi.json "), "{hint}");
+    assert!(hint.starts_with("See /v1/openapi.json "), "{hint}");
     let path = node.ask("GET", "/v2", &[("Accept", "application/msgpack")], b"");
     let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
-    assert_eq!(body.error.kind, Kind::NotFound);
+    assert_eq!(body.error.kind, ErrorKind::NotFound);
     let path = node.ask("GET", "/v1/entries/%FF", &[("Accept", "application/msgpack")], b"");
     let body: ErrorBody = rmp_serde::from_slice(&path.body).expect("packed");
-    assert_eq!((path.status, body.error.kind), (400, Kind::Invalid), "{}", body.error.message);
+    assert_eq!((path.status, body.error.kind), (400, ErrorKind::Invalid), "{}", body.error.message);
 
     let two = [rmp_serde::to_vec_named(&json!({"outcome": "success"})).unwrap(), vec![0]].concat();
     let entry = create(&node, "observed");
     let answer = node.ask("POST", &format!("/v1/entries/{entry}/observations"), &[PACKED], &two);
     let body: ErrorBody = rmp_serde::from_slice(&answer.body).expect("packed");
-    assert!(body.error.message.ends_with("1 bytes follow the value"), "{}", body.error.message);
+    assert!(body.error.message.ends_with("1 bytes follow the value."), "{}", body.error.message);
 
     let body = lesson("odd").to_string();
     let answer =
         node.ask("POST", "/v1/entries", &[("Content-Type", "text/plain")], body.as_bytes());
     assert_eq!(answer.status, 415);
-    let expected = "cannot read the request: its Content-Type is text/plain; \
-                    it must be application/json or application/msgpack";
+    let expected = "The request has the Content-Type text/plain; \
+                    it must be application/json or application/msgpack.";
     assert_eq!(problem(&answer), expected);
     let parameters = [("Content-Type", "Application/JSON; charset=utf-8")];
     let form = [("Content-Type", "application/x-www-form-urlencoded")];
@@ -98,10 +108,10 @@ fn mistakes_are_answered_in_the_format_of_the_caller() {
         assert_eq!(answer.status, 200, "{headers:?}: {answer:?}");
     }
     let answer = node.ask("POST", &format!("/v1/entries/{entry}/retract"), &[], b"");
-    assert_eq!(answer.status, 200, "no body is needed where none is read: {answer:?}");
+    assert_eq!(answer.status, 200, "a route without a body accepts an empty one: {answer:?}");
 }
 
-/// The first line of an answer that may have no end.
+/// The first line of a response that may be a stream.
 fn first_line(node: &Served, method: &str, path: &str) -> String {
     let mut stream = node.connect();
     let request = format!("{method} {path} HTTP/1.1\r\nHost: klnode\r\n\r\n");
@@ -130,12 +140,12 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
                 let parameters = operation["parameters"].as_array().expect("the entry");
                 assert!(parameters.iter().any(|p| p["name"] == "entry"), "{what}");
             }
-            // Lines of a file are lines, in whatever the rest is.
+            // Import and export bodies are lines, independent of the format of other bodies.
             let body = operation.get("requestBody").filter(|_| !path.starts_with("/v1/import"));
             if let Some(body) = body {
                 assert!(body["content"]["application/msgpack"].is_object(), "{what}");
                 assert!(operation["responses"]["415"].is_object(), "{what}");
-                // A field that nobody reads is a mistake, and is told.
+                // An unknown field is refused as a mistake.
                 let schema = body["content"]["application/json"]["schema"]["$ref"].as_str();
                 let pointer = schema.expect("a type").trim_start_matches('#');
                 let schema = document.pointer(pointer).expect("it is described");
@@ -148,21 +158,21 @@ fn every_route_is_described_with_its_errors_and_every_description_has_a_route() 
                 continue;
             }
             let answer = node.ask(&method.to_uppercase(), &path, &[], b"");
-            assert!(!answer.text().contains("find that path"), "{what}: {answer:?}");
+            assert!(!answer.text().contains("The path does not "), "{what}: {answer:?}");
         }
     }
     assert!(routes >= 13, "{routes}");
     for (method, path) in [("GET", "/v2"), ("DELETE", "/v1/status")] {
         let answer = node.ask(method, path, &[], b"");
         assert_eq!(answer.status, 404);
-        assert!(problem(&answer).starts_with("cannot find that path"), "{answer:?}");
+        assert!(problem(&answer).starts_with("The path does not "), "{answer:?}");
         let hint = answer.json()["error"]["hint"].to_string();
         assert!(hint.contains("/v1/openapi.json"), "{hint}");
     }
 }
 
 #[test]
-fn what_is_described_as_a_part_of_a_path_stands_in_that_path() {
+fn described_path_parameters_occur_in_the_path() {
     let document: Value = serde_json::from_str(&document()).unwrap();
     let mut parts = 0;
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -179,7 +189,8 @@ fn what_is_described_as_a_part_of_a_path_stands_in_that_path() {
 }
 
 #[test]
-fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
+fn events_report_new_records_and_resume_where_they_stopped() {
+    conforms("S004-11");
     let node = served();
     create(&node, "before");
     let mut live = Followed::new(&node, "");
@@ -200,19 +211,20 @@ fn events_tell_what_comes_in_and_go_on_where_they_stopped() {
     assert_eq!(node.ask("POST", &path("forget"), &[], b"").status, 200);
     let (seq, name, data) = live.next().unwrap();
     assert_eq!(name, "forgotten");
-    assert!(data.get("code").is_none(), "nothing is known of it any more");
+    assert!(data.get("code").is_none(), "a forgotten entry has no code");
 
     let mut late = Followed::new(&node, "?since=0");
     assert_eq!(late.next().unwrap().0, 1);
-    assert_eq!(late.next().unwrap().0, seq, "what is gone is not told");
+    assert_eq!(late.next().unwrap().0, seq, "forgotten records are not replayed");
     let beyond = node.ask("GET", "/v1/events?since=99", &[], b"");
     assert_eq!(beyond.status, 400);
-    let expected = format!("cannot stream events: since is 99, but the feed ends at {seq}");
+    let expected = format!("`since` is 99, but the feed ends at {seq}.");
     assert_eq!(problem(&beyond), expected);
 }
 
 #[test]
-fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
+fn automatic_maintenance_is_reported_to_subscribers() {
+    conforms("S004-131");
     let node = served();
     let (one, two) = (create(&node, "Bound the queue"), create(&node, "Bound the queue"));
     let mut live = Followed::new(&node, "");
@@ -222,17 +234,17 @@ fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
         ran.json()
     };
     assert_eq!(run("duplicates")["noted"][0]["stage"], "made");
-    // The edge is a record like any; what it was drawn for comes after it.
+    // The link is an ordinary record; the maintenance event that caused it follows.
     let (seq, name, data) = live.next().unwrap();
     assert_eq!((seq, name.as_str(), &data["entry"]), (3, "entry", &json!(two)));
     let (id, name, data) = live.next().unwrap();
-    assert_eq!((id, name.as_str()), (0, "upkeep"), "it has no place in the feed");
+    assert_eq!((id, name.as_str()), (0, "upkeep"), "it has no feed position");
     assert_eq!((&data["number"], &data["matter"]), (&json!(1), &json!("sameness")));
     assert_eq!((&data["stage"], &data["service"]), (&json!("made"), &json!("duplicates")));
     let ids: Vec<&Value> = data["entries"].as_array().unwrap().iter().map(|of| &of["id"]).collect();
     assert_eq!(ids, [&json!(one), &json!(two)]);
     assert!(data["entries"][0]["code"].as_str().unwrap().starts_with("L-"));
-    // Whoever comes late goes on by the number; what is proposed writes no record, and is told too.
+    // A late subscriber continues by the number. Proposals write no record but are sent as well.
     let mut late = Followed::new(&node, "?noted_since=0");
     assert_eq!(late.next().unwrap().2["number"], 1);
     for content in [
@@ -246,28 +258,27 @@ fn what_upkeep_does_by_itself_is_told_to_those_who_follow() {
     run("duplicates");
     let (_, name, data) = late.next().unwrap();
     assert_eq!((name.as_str(), &data["stage"]), ("upkeep", &json!("proposed")));
-    // What is not yet noted cannot be gone on from: it would be waited for in silence.
+    // A number that is not assigned yet is refused: the subscriber would wait in silence.
     let refused = |noted: u64| {
         let beyond = node.ask("GET", &format!("/v1/events?noted_since={noted}"), &[], b"");
         assert_eq!(beyond.status, 400, "{noted}");
         let told = problem(&beyond);
-        let start =
-            format!("cannot stream events: noted_since is {noted}, but the journal ends at ");
+        let start = format!("`noted_since` is {noted}, but the journal ends at ");
         let newest = told.strip_prefix(&start).unwrap_or_else(|| panic!("{told}"));
-        newest.parse::<u64>().unwrap()
+        newest.trim_end_matches('.').parse::<u64>().unwrap()
     };
     let newest = refused(u64::MAX);
     assert_eq!(refused(newest + 1), newest);
     assert!(newest >= data["number"].as_u64().unwrap());
     let mut last = Followed::new(&node, &format!("?noted_since={newest}"));
     create(&node, "after");
-    assert_eq!(last.next().unwrap().1, "entry", "the newest is no mistake");
+    assert_eq!(last.next().unwrap().1, "entry", "the newest number is accepted");
 }
 
 #[test]
-fn an_open_stream_holds_up_neither_the_writer_nor_the_end() {
+fn an_open_stream_blocks_neither_the_writer_nor_the_shutdown() {
     let mut node = served();
-    // Never read from: the kernel's buffer fills, and that is all that happens.
+    // This stream is never read: the kernel's buffer fills, and other clients are not affected.
     let _deaf = Followed::new(&node, "?since=0");
     let mut followed = Followed::new(&node, "");
     for number in 0..50 {
@@ -283,7 +294,7 @@ fn an_open_stream_holds_up_neither_the_writer_nor_the_end() {
 }
 
 #[test]
-fn streams_say_that_they_are_there_and_have_a_limit_of_their_own() {
+fn streams_send_keep_alives_and_have_their_own_limit() {
     let interval = Duration::from_millis(20);
     let limits = Limits { event_streams_max: 2, keep_alive_interval: interval, ..<_>::default() };
     let node = Served::start(limits, Doors::Socket);
@@ -294,16 +305,16 @@ fn streams_say_that_they_are_there_and_have_a_limit_of_their_own() {
     assert!(line.contains("\r\n:") || line.contains(":\n"), "a comment: {line:?}");
     let third = node.ask("GET", "/v1/events", &[], b"");
     assert_eq!(third.status, 503);
-    assert!(problem(&third).contains("api.event_streams_max"), "{}", third.text());
-    create(&node, "requests have places still");
+    assert!(problem(&third).contains("tuning.api.event_streams_max"), "{}", third.text());
+    create(&node, "requests still have slots");
     drop(one);
     let deadline = Instant::now() + PATIENCE;
     while first_line(&node, "GET", "/v1/events").contains(" 503 ") {
-        assert!(Instant::now() < deadline, "a place is free again");
+        assert!(Instant::now() < deadline, "a slot is free again");
     }
 }
 
-/// Reads the text format strictly: families in one piece, help and type first, numbers that are.
+/// Parses the text format strictly: contiguous families, help and type first, valid numbers.
 fn families(text: &str) -> BTreeMap<String, (String, Vec<(String, f64)>)> {
     let mut found = BTreeMap::new();
     let mut lines = text.lines().peekable();
@@ -329,7 +340,7 @@ fn families(text: &str) -> BTreeMap<String, (String, Vec<(String, f64)>)> {
 }
 
 #[test]
-fn metrics_are_read_by_the_rules_and_count_what_happens() {
+fn metrics_are_valid_prometheus_text_and_count_requests() {
     let node = served();
     create(&node, "counted");
     for _ in 0..3 {
@@ -368,7 +379,7 @@ fn metrics_are_read_by_the_rules_and_count_what_happens() {
 }
 
 #[test]
-fn metrics_tell_how_far_the_index_is_and_what_came_of_questions() {
+fn metrics_report_index_lag_and_query_outcomes() {
     let node = served();
     create(&node, "Rotate signing keys");
     let ask = |query: &str| node.json("POST", "/v1/search", &json!({ "query": query })).json();
@@ -406,7 +417,7 @@ fn metrics_tell_how_far_the_index_is_and_what_came_of_questions() {
 }
 
 #[test]
-fn the_history_names_the_local_caller_of_what_stands() {
+fn the_history_names_the_local_caller_of_each_record() {
     let node = Served::start(Limits::default(), Doors::Both);
     let entry = create(&node, "told");
     let path = format!("/v1/entries/{entry}");
@@ -453,7 +464,7 @@ fn the_history_names_the_local_caller_of_what_stands() {
 }
 
 #[test]
-fn over_tcp_only_the_token_from_this_machine_opens() {
+fn over_tcp_only_local_requests_with_the_token_are_served() {
     let node = Served::start(Limits::default(), Doors::Both);
     let port = node.tcp.unwrap().port();
     let token = format!("Bearer {TOKEN}");
@@ -469,7 +480,7 @@ fn over_tcp_only_the_token_from_this_machine_opens() {
     let (refused, answer) = status(&[]);
     assert_eq!(refused, 401);
     let body: ErrorBody = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(body.error.kind, Kind::Unauthorised);
+    assert_eq!(body.error.kind, ErrorKind::Unauthorised);
     assert!(answer.head.contains("www-authenticate: Bearer"), "{}", answer.head);
     assert!(body.error.hint.unwrap().contains("the file `token`"));
     let short = format!("Bearer {}", &TOKEN[1..]);
@@ -482,7 +493,7 @@ fn over_tcp_only_the_token_from_this_machine_opens() {
     for origin in ["http://example.org", "null", "http://127.0.0.1:1", "http://localhost"] {
         assert_eq!(status(&[good, ("Host", &host), ("Origin", origin)]).0, 403, "{origin}");
     }
-    // The socket asks for neither: the file system has let the caller in.
+    // The Unix socket needs neither: file permissions authorise the caller.
     assert_eq!(node.ask("GET", "/v1/status", &[("Host", "example.org")], b"").status, 200);
     let head = read({
         let mut stream = node.connect_tcp();
@@ -493,7 +504,7 @@ fn over_tcp_only_the_token_from_this_machine_opens() {
 }
 
 #[test]
-fn a_listing_is_of_what_is_asked_for() {
+fn a_listing_applies_its_filters() {
     let node = served();
     let tagged = |title: &str, kind: &str, tag: &str| {
         let mut new = lesson(title);

@@ -1,10 +1,10 @@
-//! Clients that misbehave: whatever they do, others are answered.
+//! Misbehaving API clients do not affect other clients.
 
-use crate::program::start;
-use klnode::api::Limits;
-use klnode::engine::{Source, Verdict};
+use crate::support::process::start;
 use klnode_crdt::record::Record;
-use klnode_tests::served::{Doors, PATIENCE, Served, ask, read, request};
+use klnode_engine::{RecordSource, ScreenDecision};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, PATIENCE, Served, ask, read, request};
 use serde_json::json;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ fn quick() -> Limits {
     }
 }
 
-/// Whether a new caller is answered at once.
+/// Asserts that a new client is answered at once.
 fn answers(node: &Served) {
     let begun = Instant::now();
     let answer = node.ask("GET", "/v1/status", &[], b"");
@@ -36,7 +36,7 @@ fn answers(node: &Served) {
 }
 
 #[test]
-fn one_that_says_nothing_or_half_of_it_is_dropped_in_time() {
+fn an_idle_or_incomplete_connection_is_closed_in_time() {
     let node = Served::start(quick(), Doors::Socket);
     let body = request("POST", "/v1/entries", &JSON, &[b' '; 100]);
     let halves: [&[u8]; 5] = [
@@ -58,14 +58,14 @@ fn one_that_says_nothing_or_half_of_it_is_dropped_in_time() {
 }
 
 #[test]
-fn half_requests_take_no_place_from_whole_ones() {
+fn incomplete_requests_take_no_slots() {
     let limits = Limits { idle_time_max: PATIENCE, body_time_max: PATIENCE, ..quick() };
     let node = Served::start(limits, Doors::Socket);
     let whole = request("POST", "/v1/entries", &JSON, &[b' '; 100]);
     let mut held = Vec::new();
     for number in 0..32 {
         let mut stream = node.connect();
-        // Half a body on every eighth, half a head on the rest: more than there are seats.
+        // Half a body on every eighth, half a head on the rest: more than there are slots.
         let end = if number % 8 == 0 { whole.len() - 1 } else { 30 };
         stream.write_all(&whole[..end]).unwrap();
         held.push(stream);
@@ -74,7 +74,7 @@ fn half_requests_take_no_place_from_whole_ones() {
 }
 
 #[test]
-fn a_body_that_is_too_large_is_refused_by_its_limit_and_its_key() {
+fn an_oversized_body_is_refused_with_its_limit_and_setting() {
     let node = Served::start(quick(), Doors::Socket);
     for size in [64 * 1024 + 1, 8 * 1024 * 1024] {
         let answer = node.ask("POST", "/v1/entries", &JSON, &vec![b' '; size]);
@@ -82,14 +82,14 @@ fn a_body_that_is_too_large_is_refused_by_its_limit_and_its_key() {
         let error = answer.json()["error"].clone();
         assert_eq!(error["kind"], "too_large");
         let message = error["message"].as_str().unwrap();
-        assert!(message.contains("65536 bytes that api.body_bytes_max allows"), "{message}");
+        assert!(message.contains("65536 bytes that tuning.api.body_bytes_max allows"), "{message}");
     }
-    // One that is announced and does not come is judged by what was announced.
+    // An announced body that is too large is refused by its Content-Length.
     let mut stream = node.connect();
     let whole = request("POST", "/v1/entries", &JSON, &vec![b' '; 64 * 1024 + 1]);
     stream.write_all(&whole[..200]).unwrap();
     assert_eq!(read(stream).status, 413);
-    // Without a length it is seen as it comes.
+    // Without a length it is refused while it arrives.
     let chunk = [b"1000\r\n".to_vec(), vec![b' '; 4096], b"\r\n".to_vec()].concat();
     let mut stream = node.connect();
     let head = b"POST /v1/entries HTTP/1.1\r\nHost: k\r\nConnection: close\r\n\
@@ -105,7 +105,7 @@ fn a_body_that_is_too_large_is_refused_by_its_limit_and_its_key() {
 }
 
 #[test]
-fn bodies_share_a_limit_and_give_their_room_back() {
+fn bodies_share_a_memory_limit_and_release_it() {
     let limits = Limits { bodies_bytes_max: 100, body_time_max: PATIENCE, ..quick() };
     let node = Served::start(limits, Doors::Socket);
     let whole = request("POST", "/v1/entries", &JSON, &[b' '; 80]);
@@ -118,8 +118,9 @@ fn bodies_share_a_limit_and_give_their_room_back() {
     let second = |node: &Served| node.ask("POST", "/v1/entries", &JSON, &[b' '; 80]);
     let deadline = Instant::now() + PATIENCE;
     while second(&node).status != 503 {
-        assert!(Instant::now() < deadline, "the first takes its room");
-        // The other may have been there before it: then the first was told so, and comes again.
+        assert!(Instant::now() < deadline, "the first body is admitted");
+        // The other body may have been admitted first: then this one was refused, and is sent
+        // again.
         first.set_nonblocking(true).unwrap();
         if first.read(&mut [0]).is_ok() {
             first = begin();
@@ -132,7 +133,7 @@ fn bodies_share_a_limit_and_give_their_room_back() {
 }
 
 #[test]
-fn garbage_and_requests_in_a_row_hurt_only_their_sender() {
+fn garbage_and_pipelined_requests_affect_only_their_sender() {
     let node = Served::start(quick(), Doors::Socket);
     let garbage: [&[u8]; 5] = [
         b"\0\0\0\0\0\0\0\0\r\n\r\n",
@@ -149,7 +150,7 @@ fn garbage_and_requests_in_a_row_hurt_only_their_sender() {
     }
     let mut stream = node.connect();
     let long = format!("GET /{} HTTP/1.1\r\nHost: k\r\n\r\n", "x".repeat(1024 * 1024));
-    // It may be cut off while it writes.
+    // The connection may be closed while the client writes.
     let _ = stream.write_all(long.as_bytes());
     assert!([0, 414, 431].contains(&read(stream).status));
     answers(&node);
@@ -163,7 +164,7 @@ fn garbage_and_requests_in_a_row_hurt_only_their_sender() {
 }
 
 #[test]
-fn one_that_does_not_read_is_dropped() {
+fn a_client_that_does_not_read_is_disconnected() {
     let node = Served::start(quick(), Doors::Socket);
     for number in 0..12 {
         let new = json!({"title": number.to_string(), "content": "c".repeat(60 * 1024),
@@ -171,7 +172,7 @@ fn one_that_does_not_read_is_dropped() {
         assert_eq!(node.json("POST", "/v1/entries", &new).status, 200);
     }
     let mut deaf = node.connect();
-    // More than any buffer between the two holds.
+    // This is more than all buffers between the two hold.
     deaf.write_all(&b"GET /v1/entries HTTP/1.1\r\nHost: k\r\n\r\n".repeat(8)).unwrap();
     let open = |node: &Served| {
         let text = node.ask("GET", "/metrics", &[], b"").text();
@@ -180,34 +181,34 @@ fn one_that_does_not_read_is_dropped() {
     };
     let deadline = Instant::now() + PATIENCE;
     while open(&node) > 1 {
-        assert!(Instant::now() < deadline, "it is dropped");
+        assert!(Instant::now() < deadline, "the connection is closed");
     }
 }
 
 #[test]
-fn a_request_is_given_up_when_its_caller_hangs_up() {
+fn a_request_is_cancelled_when_its_client_disconnects() {
     let (asked, is_asked) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
-    let judge = move |_: &Record, _: Source| {
+    let judge = move |_: &Record, _: RecordSource| {
         asked.send(()).unwrap();
         // An error means that the test has ended.
         let _ = may_go_on.recv();
-        Verdict::Admit
+        ScreenDecision::Admit
     };
     let limits = Limits { requests_max: 1, ..Limits::default() };
-    let node = Served::start_judged(limits, Doors::Socket, Box::new(judge));
+    let node = Served::start_with_screen(limits, Doors::Socket, Box::new(judge));
     let new = json!({"title": "t", "content": "c", "evidence": ["run:1"]}).to_string();
     let mut caller = node.connect();
     caller.write_all(&request("POST", "/v1/entries", &JSON, new.as_bytes())).unwrap();
     is_asked.recv_timeout(PATIENCE).expect("the writer is at it");
     drop(caller);
-    // The only place is free again, though the writer has not answered.
+    // The only slot is free again, though the writer has not answered.
     answers(&node);
     go_on.send(()).unwrap();
     let done = || node.ask("GET", "/v1/status", &[], b"").json()["entries"] == 1;
     let deadline = Instant::now() + PATIENCE;
     while !done() {
-        assert!(Instant::now() < deadline, "what was handed to the writer is done all the same");
+        assert!(Instant::now() < deadline, "a command passed to the writer is completed");
     }
 }
 
@@ -218,8 +219,8 @@ fn connect(home: &Path) -> UnixStream {
 }
 
 #[test]
-fn a_thousand_idle_connections_leave_room_for_one_that_asks() {
-    // More than the node keeps open: the oldest of them it has closed by then.
+fn a_thousand_idle_connections_do_not_block_a_request() {
+    // This is more than the node keeps open: it has closed the oldest of them by then.
     const HELD_MAX: usize = 600;
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());

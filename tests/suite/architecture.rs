@@ -1,25 +1,160 @@
-//! The invariants of the architecture that can be seen in the text of the repository.
+//! Architecture rules that can be checked in the text of the repository.
 //!
-//! Each rule is a pure function from files to violations. It is tried twice: on this repository,
-//! and on a planted violation, so that a rule which finds nothing has been seen to find something.
-//! Rules of form (docs, names, links) are in `tidy`; this file only knows who may use what.
+//! Each rule is a pure function from files to violations. It runs twice: on this repository, and on
+//! a planted violation, which proves that the rule can find something. Rules of form (docs, names,
+//! links) are in `tidy`; this file checks dependencies only.
 
-mod planted;
+mod circles;
+mod planted_violations;
 
-use klnode_tests::source::{Mention, Source, Violation, assert_none, mentions, repository, split};
+use circles::circles;
+use klnode_tests::repo_source::{
+    Mention, Source, Violation, assert_none, mentions, repository, split,
+};
 use toml::{Table, Value};
 
-/// Our crates, for those who may use any of them.
-const ALL: &[&str] =
-    &["klnode", "klnode-config", "klnode-crdt", "klnode-federation", "klnode-scoring"];
+/// All crates of the workspace, for members that may use any of them.
+const ALL: &[&str] = &[
+    "klnode",
+    "klnode-api-types",
+    "klnode-cli",
+    "klnode-client",
+    "klnode-config",
+    "klnode-crdt",
+    "klnode-doctor",
+    "klnode-document",
+    "klnode-embed",
+    "klnode-engine",
+    "klnode-federation",
+    "klnode-formats",
+    "klnode-git",
+    "klnode-home",
+    "klnode-http",
+    "klnode-index",
+    "klnode-integrations",
+    "klnode-page",
+    "klnode-query",
+    "klnode-replication",
+    "klnode-scoring",
+    "klnode-server",
+    "klnode-store",
+    "klnode-text",
+    "klnode-transformer",
+];
 
-/// Each member and the crates of ours it may depend on.
+/// The crates that the reading and writing side of the node is made of.
+const NODE_CORE: &[&str] = &[
+    "klnode-api-types",
+    "klnode-config",
+    "klnode-crdt",
+    "klnode-doctor",
+    "klnode-document",
+    "klnode-embed",
+    "klnode-engine",
+    "klnode-federation",
+    "klnode-git",
+    "klnode-home",
+    "klnode-http",
+    "klnode-index",
+    "klnode-page",
+    "klnode-query",
+    "klnode-replication",
+    "klnode-scoring",
+    "klnode-store",
+    "klnode-text",
+];
+
+/// Programs that other tools start: they talk to the node through its client.
+const INTEGRATIONS: &[&str] = &[
+    "klnode-api-types",
+    "klnode-client",
+    "klnode-crdt",
+    "klnode-git",
+    "klnode-home",
+    "klnode-http",
+    "klnode-scoring",
+    "klnode-text",
+];
+
+/// The command line, a client of the node. `klnode` itself runs the commands that open a store.
+const CLI: &[&str] = &[
+    "klnode-api-types",
+    "klnode-client",
+    "klnode-config",
+    "klnode-crdt",
+    "klnode-formats",
+    "klnode-git",
+    "klnode-home",
+    "klnode-integrations",
+    "klnode-scoring",
+    "klnode-text",
+];
+
+/// Each member and the workspace crates it may depend on. The order is that of the layers: a crate uses
+/// only crates above it in this list.
 const ARROWS: &[(&str, &[&str])] = &[
     ("config", &[]),
     ("crdt", &[]),
     ("scoring", &["klnode-crdt"]),
     ("federation", &["klnode-crdt"]),
-    ("node", &["klnode-config", "klnode-crdt", "klnode-federation", "klnode-scoring"]),
+    ("crdt/document", &["klnode-crdt"]),
+    ("node/text", &[]),
+    ("node/formats", &[]),
+    ("node/home", &[]),
+    ("node/git", &["klnode-scoring"]),
+    ("node/api-types", &["klnode-crdt", "klnode-scoring"]),
+    ("node/client", &["klnode-api-types", "klnode-crdt", "klnode-home"]),
+    ("node/http", &["klnode-api-types"]),
+    ("node/page", &["klnode-api-types", "klnode-http"]),
+    ("node/integrations", INTEGRATIONS),
+    ("node/cli", CLI),
+    ("node/embed", &[]),
+    ("node/transformer", &["klnode-embed"]),
+    ("node/store", &["klnode-crdt", "klnode-federation", "klnode-home", "klnode-scoring"]),
+    (
+        "node/doctor",
+        &["klnode-api-types", "klnode-crdt", "klnode-home", "klnode-store", "klnode-text"],
+    ),
+    ("node/index", &["klnode-crdt", "klnode-embed", "klnode-scoring", "klnode-store"]),
+    (
+        "node/engine",
+        &[
+            "klnode-crdt",
+            "klnode-document",
+            "klnode-federation",
+            "klnode-home",
+            "klnode-scoring",
+            "klnode-store",
+        ],
+    ),
+    (
+        "node/query",
+        &[
+            "klnode-config",
+            "klnode-crdt",
+            "klnode-document",
+            "klnode-embed",
+            "klnode-engine",
+            "klnode-git",
+            "klnode-index",
+            "klnode-scoring",
+            "klnode-store",
+            "klnode-text",
+        ],
+    ),
+    (
+        "node/replication",
+        &[
+            "klnode-config",
+            "klnode-crdt",
+            "klnode-engine",
+            "klnode-federation",
+            "klnode-query",
+            "klnode-store",
+        ],
+    ),
+    ("node/server", NODE_CORE),
+    ("node", ALL),
     ("examples", ALL),
     ("tests", ALL),
     (FUZZ, &["klnode-tests"]),
@@ -28,26 +163,25 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Not a member: cargo-fuzz builds it with its own flags, so it inherits no version either.
 const FUZZ: &str = "fuzz";
 
-/// The modules of `node`, each of which uses only those before it.
-const MODULES: &[&str] =
-    &["store", "index", "engine", "query", "replicate", "api", "surface", "cli", "wiring"];
+/// Largest share of the lines under `node/` that one crate may hold, in per cent.
+const CRATE_SHARE_MAX: usize = 30;
 
-/// Where nothing is read but arguments and nothing written but return values.
-const PURE: &[&str] = &["crdt/src/", "scoring/src/", "federation/src/proto/"];
+/// Pure code: it reads only arguments and writes only return values.
+const PURE: &[&str] = &["crdt/src/", "crdt/document/src/", "scoring/src/", "federation/src/proto/"];
 
-/// What pure code never names, as the beginning of a path.
+/// Path prefixes that pure code must not name.
 const IMPURE_PATHS: &[(&str, &str)] = &[
     ("std::env", "the environment comes in as arguments"),
     ("std::fs", "files are read and written by the node"),
     ("std::net", "sockets belong to federation's net"),
     ("std::thread", "threads belong to the node"),
     ("tokio", "the driver is asynchronous, the rules are not"),
-    ("tracing", "pure code is silent: return what there is to say"),
+    ("tracing", "pure code is silent: return the message"),
     ("rand", "seeds and random bytes come in as arguments"),
     ("getrandom", "seeds and random bytes come in as arguments"),
 ];
 
-/// What pure code never names, as any segment of a path.
+/// Path segments that pure code must not name.
 const IMPURE_WORDS: &[(&str, &str)] = &[
     ("SystemTime", "time comes in as an argument"),
     ("Instant", "time comes in as an argument"),
@@ -57,20 +191,25 @@ const IMPURE_WORDS: &[(&str, &str)] = &[
     ("async", "the driver is asynchronous, the rules are not"),
 ];
 
-/// What pure code never calls.
+/// Macros that pure code must not call.
 const IMPURE_MACROS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 
 /// Pure crates, whose clippy.toml replaces the workspace's.
-const OWN_CLIPPY: &[&str] = &["crdt", "scoring", "federation"];
+const OWN_CLIPPY: &[&str] = &["crdt", "crdt/document", "scoring", "federation"];
 
 #[test]
-fn the_crates_depend_on_each_other_only_along_the_arrows() {
+fn the_crates_have_only_the_allowed_dependencies() {
     assert_none(&arrows(&repository().sources));
 }
 
 #[test]
-fn a_module_of_the_node_uses_only_modules_before_it() {
-    assert_none(&module_order(&repository().sources));
+fn no_crate_holds_too_much_of_the_node() {
+    assert_none(&crate_shares(&repository().sources));
+}
+
+#[test]
+fn sibling_modules_form_no_circle() {
+    assert_none(&circles(&repository().sources));
 }
 
 #[test]
@@ -84,7 +223,7 @@ fn the_network_library_is_named_only_in_federation_net() {
 }
 
 #[test]
-fn the_pure_crates_name_no_clock_no_chance_and_no_io() {
+fn the_pure_crates_use_no_clock_no_randomness_and_no_io() {
     assert_none(&purity(&repository().sources));
 }
 
@@ -94,7 +233,7 @@ fn a_pure_crate_repeats_the_bans_of_the_workspace() {
 }
 
 #[test]
-fn every_dependency_says_what_it_is_for() {
+fn every_dependency_has_a_comment_with_its_purpose() {
     assert_none(&dependency_reasons(&repository().sources));
 }
 
@@ -103,7 +242,7 @@ fn every_member_takes_its_versions_from_the_workspace() {
     assert_none(&inherited_versions(&repository().sources));
 }
 
-/// The dependencies of a manifest: the table they stand in, their key and their value.
+/// Dependencies of a manifest: their table, key and value.
 fn dependencies(manifest: &Table) -> Vec<(String, &str, &Value)> {
     const TABLES: [&str; 3] = ["dependencies", "build-dependencies", "dev-dependencies"];
     let targets = manifest.get("target").and_then(Value::as_table).into_iter().flatten();
@@ -118,7 +257,7 @@ fn dependencies(manifest: &Table) -> Vec<(String, &str, &Value)> {
     found
 }
 
-/// The manifests of the members with their folders, and a violation for each that is no TOML.
+/// Manifests of the members with their folders, and a violation for each invalid one.
 fn manifests(sources: &[Source]) -> (Vec<(&Source, &str, Table)>, Vec<Violation>) {
     let (mut parsed, mut broken) = (Vec::new(), Vec::new());
     for source in sources {
@@ -131,7 +270,7 @@ fn manifests(sources: &[Source]) -> (Vec<(&Source, &str, Table)>, Vec<Violation>
     (parsed, broken)
 }
 
-/// The line of a manifest on which a key is set.
+/// Line of a manifest on which a key is set.
 fn line_of(text: &str, key: &str) -> usize {
     let sets = |line: &str| {
         let rest = line.trim_start().strip_prefix(key);
@@ -168,61 +307,40 @@ fn arrows(sources: &[Source]) -> Vec<Violation> {
     found
 }
 
-fn module_order(sources: &[Source]) -> Vec<Violation> {
-    let mut found = Vec::new();
-    for source in sources.iter().filter(|source| source.is_rust()) {
-        let Some(inside) = source.path.strip_prefix("node/src/") else { continue };
-        if matches!(inside, "lib.rs" | "main.rs") {
-            continue;
-        }
-        let folders: Vec<&str> = inside.trim_end_matches(".rs").split('/').collect();
-        let depth = folders.len() - usize::from(folders.last() == Some(&"mod"));
-        let Some(own) = MODULES.iter().position(|name| *name == folders[0]) else {
-            let way_out = "put it in a module of the order, or give it a place there with an ADR";
-            found.push(Violation::new(&source.path, 1, "a module without a place", way_out));
-            continue;
-        };
-        for mention in mentions(&split(&source.text).code) {
-            let Some(used) = root_item(&mention, depth) else { continue };
-            if MODULES.iter().position(|name| *name == used).is_some_and(|at| at <= own) {
-                continue;
-            }
-            let what = format!("`{}` uses `crate::{used}`", folders[0]);
-            let way_out = "a module uses only those before it: hand the value in, or move the code";
-            found.push(Violation::new(&source.path, mention.line, what, way_out));
-        }
+fn crate_shares(sources: &[Source]) -> Vec<Violation> {
+    let mut lines: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+    for source in
+        sources.iter().filter(|source| source.is_rust() && source.path.starts_with("node/"))
+    {
+        let folder = source.path.split("/src/").next().unwrap_or_default();
+        *lines.entry(folder).or_default() += source.text.lines().count();
     }
-    found
-}
-
-/// What a path names at the root of its crate, if it starts there: by `crate`, or by as many
-/// `super` as the file lies deep.
-fn root_item(mention: &Mention, depth: usize) -> Option<&str> {
-    let climbed = mention.path.iter().take_while(|segment| *segment == "super").count();
-    let at = match mention.path.first().map(String::as_str) {
-        Some("crate") => 1,
-        Some("super") if climbed == depth + mention.modules => climbed,
-        _ => return None,
-    };
-    mention.path.get(at).map(String::as_str)
+    let all: usize = lines.values().sum();
+    let large = lines.into_iter().filter(|(_, count)| count * 100 > all * CRATE_SHARE_MAX);
+    let way_out = "split it along the seam between its modules";
+    large
+        .map(|(folder, count)| {
+            let what = format!("{count} of {all} lines, more than {CRATE_SHARE_MAX} %");
+            Violation::new(folder, 1, what, way_out)
+        })
+        .collect()
 }
 
 fn one_writer(sources: &[Source]) -> Vec<Violation> {
     let is_test_file = |path: &str| path.ends_with("/tests.rs") || path.contains("/tests/");
     let mut sites = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
-        if !source.path.starts_with("node/src/") || is_test_file(&source.path) {
+        if !source.path.starts_with("node/") || is_test_file(&source.path) {
             continue;
         }
         let named = mentions(&split(&source.text).code);
         let begins = |m: &&Mention| !m.is_test && m.path.iter().any(|word| word == "begin_write");
         sites.extend(named.iter().find(begins).map(|m| (source.path.as_str(), m.line)));
     }
-    let way_out =
-        "send a command to the writer: `begin_write` stands in one file of node/src/store";
+    let way_out = "send a command to the writer: `begin_write` stands in one file of node/store";
     match sites.as_slice() {
-        [] => vec![Violation::new("node/src/store", 1, "no file begins a write", way_out)],
-        [(path, _)] if path.starts_with("node/src/store") => Vec::new(),
+        [] => vec![Violation::new("node/store", 1, "no file begins a write", way_out)],
+        [(path, _)] if path.starts_with("node/store") => Vec::new(),
         many => {
             let what = format!("one of {} files that begin a write", many.len());
             many.iter().map(|(path, line)| Violation::new(path, *line, &*what, way_out)).collect()
@@ -273,7 +391,7 @@ fn purity(sources: &[Source]) -> Vec<Violation> {
     found
 }
 
-/// Why a path has no place in pure code.
+/// Reason why a path is not allowed in pure code.
 fn impurity(mention: &Mention) -> Option<&'static str> {
     let full = mention.path.join("::");
     let starts = |prefix: &str| {
@@ -289,7 +407,7 @@ fn impurity(mention: &Mention) -> Option<&'static str> {
     }
     let name = mention.path.last().map(String::as_str)?;
     let prints = mention.is_macro && IMPURE_MACROS.contains(&name);
-    prints.then_some("pure code is silent: return what there is to say")
+    prints.then_some("pure code is silent: return the message")
 }
 
 fn repeated_bans(sources: &[Source]) -> Vec<Violation> {
@@ -316,7 +434,7 @@ fn repeated_bans(sources: &[Source]) -> Vec<Violation> {
     found
 }
 
-/// Whether a setting says at least what the common one says.
+/// Whether a setting includes the common one.
 fn repeats(own: Option<&Value>, common: &Value) -> bool {
     match (own, common) {
         (Some(Value::Array(own)), Value::Array(common)) => common.iter().all(|x| own.contains(x)),
@@ -334,15 +452,15 @@ fn dependency_reasons(sources: &[Source]) -> Vec<Violation> {
     let mut found = Vec::new();
     for (key, value) in declared.and_then(Value::as_table).into_iter().flatten() {
         if value.get("path").is_none() && !has_reason(text, key) {
-            let what = format!("{key} does not say what it is for");
-            let way_out = "end its line with `# what it is for`";
+            let what = format!("{key} has no comment that states its purpose");
+            let way_out = "end its line with `# purpose`";
             found.push(Violation::new("Cargo.toml", line_of(text, key), what, way_out));
         }
     }
     found
 }
 
-/// Whether the statement that declares `key` has a comment of its own, on any of its lines.
+/// Whether the statement that declares `key` has a comment on any of its lines.
 fn has_reason(text: &str, key: &str) -> bool {
     let mut open = 0;
     let header = format!("[workspace.dependencies.{key}]");

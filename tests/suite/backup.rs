@@ -1,15 +1,16 @@
-//! Backups: what they hold, what they survive, and what putting one in place keeps and loses.
+//! Backups: their content, crashes during them, and the effects of restoring one.
 
-use crate::homes::{lies_in, lived, settle};
-use crate::peer::Peer;
-use crate::program::{
+use crate::support::homes::{lies_in, lived, settle};
+use crate::support::peer::Peer;
+use crate::support::process::{
     PROGRAM, Running, banner, done, eventually, json, printed, refusal, run, signal, start, told,
 };
-use klnode::engine::Marks;
-use klnode::store::backup::{Backup, Identity, InPlace, Lost, Restore};
-use klnode::store::{Existing, FrozenMedium, Layout, backup};
 use klnode_crdt::ids::Boot;
-use klnode_tests::node::{Node, START};
+use klnode_engine::MarkChange;
+use klnode_home::{Existing, Layout};
+use klnode_store::backup::{Backup, ExistingStore, LostData, Restore, RestoreIdentity};
+use klnode_store::{FrozenMedium, backup};
+use klnode_tests::test_engine::{Node, START};
 use redb::{Database, TableDefinition};
 use serde_json::Value;
 use std::fs;
@@ -29,7 +30,7 @@ fn add(home: &Path, title: &str) -> String {
 }
 
 fn back_up(home: &Path, file: &Path) -> Value {
-    done(home, &["backup", file.to_str().unwrap(), "--force"])
+    done(home, &["backup", "create", file.to_str().unwrap(), "--force"])
 }
 
 fn watch() -> impl FnMut(u64, u64) -> ControlFlow<()> {
@@ -42,7 +43,7 @@ fn sound(file: &Path) -> bool {
 }
 
 #[test]
-fn a_backup_made_while_others_write_is_whole_and_holds_all_that_was_acknowledged_before() {
+fn a_backup_during_writes_is_complete_up_to_its_start() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
     let (_node, _) = start(&home);
@@ -66,18 +67,18 @@ fn a_backup_made_while_others_write_is_whole_and_holds_all_that_was_acknowledged
     });
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let restored = folder.path().join("restored");
-    let said = printed(&run(&restored, &["restore", file.to_str().unwrap()]));
+    let said = printed(&run(&restored, &["backup", "restore", file.to_str().unwrap()]));
     assert!(said.contains("This home is now node"), "{said}");
     let (_node, _) = start(&restored);
     assert_eq!(json(&restored, &["status"])["node"], json(&home, &["status"])["node"]);
     for id in before {
         assert!(json(&restored, &["show", &id])["title"].as_str().unwrap().starts_with("before"));
     }
-    add(&restored, "it goes on");
+    add(&restored, "it continues");
 }
 
 #[test]
-fn a_backup_holds_everything_and_restoring_it_gives_it_back() {
+fn a_restored_backup_exports_the_same_data() {
     for seed in [11, 12, 13] {
         let folder = tempfile::tempdir().unwrap();
         let (home, file) = (folder.path().join("home"), folder.path().join("b"));
@@ -90,15 +91,15 @@ fn a_backup_holds_everything_and_restoring_it_gives_it_back() {
         let verified = printed(&run(folder.path(), &["backup", "verify", file.to_str().unwrap()]));
         assert!(verified.contains(" is whole.\n") && verified.contains("with the node's key"));
         let other = folder.path().join("other");
-        printed(&run(&other, &["restore", file.to_str().unwrap()]));
-        assert!(run(&other, &["doctor"]).status.success());
+        printed(&run(&other, &["backup", "restore", file.to_str().unwrap()]));
+        assert!(run(&other, &["check", "home", "store"]).status.success());
         let (_node, _) = start(&other);
         assert_eq!(run(&other, &["export"]).stdout, export, "seed {seed}");
     }
 }
 
 #[test]
-fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
+fn any_change_to_a_backup_is_detected_without_writing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b");
     let mut node = Node::start(1, 1);
@@ -107,7 +108,7 @@ fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
     }
     let snapshot = node.engine.store().snapshot().unwrap();
     let key = klnode_crdt::key::SecretKey::from_bytes(&[1; 32]);
-    let about = backup::About {
+    let about = backup::BackupFacts {
         node: node.author(),
         store: node.engine.store().id(),
         now: START,
@@ -134,7 +135,7 @@ fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
     }
     fs::write(&file, [&bytes[..], b"more"].concat()).unwrap();
     assert!(!sound(&file), "something was added");
-    // Broken off in the middle, nothing is left behind.
+    // An interrupted backup leaves no file behind.
     let other = folder.path().join("other");
     let mut break_off = |_: u64, _: u64| ControlFlow::Break(());
     assert!(backup::write(&snapshot, &other, keep, &about, &mut break_off).is_err());
@@ -142,19 +143,19 @@ fn whatever_is_changed_in_a_backup_is_found_and_looking_changes_nothing() {
 }
 
 #[test]
-fn what_is_damaged_beside_the_records_takes_the_place_of_no_good_backup() {
+fn a_damaged_store_does_not_overwrite_a_good_backup() {
     const OVERLAYS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("overlays");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("b");
     let mut node = Node::start(1, 1);
     let entry = node.create("kept");
-    let marks = Marks { pinned: Some(true), ..Marks::default() };
-    node.run(klnode::engine::Command::Mark { entry, marks }).unwrap();
+    let marks = MarkChange { pinned: Some(true), ..MarkChange::default() };
+    node.run(klnode_engine::Command::Mark { entry, marks }).unwrap();
     let write = |node: &Node| {
         let store = node.engine.store();
         let (author, klnode) = (node.author(), "test");
         let about =
-            backup::About { node: author, store: store.id(), now: START, klnode, key: None };
+            backup::BackupFacts { node: author, store: store.id(), now: START, klnode, key: None };
         let snapshot = store.snapshot().unwrap();
         backup::write(&snapshot, &file, Existing::Replace, &about, &mut watch())
     };
@@ -170,14 +171,14 @@ fn what_is_damaged_beside_the_records_takes_the_place_of_no_good_backup() {
     drop(database);
     let node = Node::start_on(disk, 1, 2, START).unwrap();
     let told = write(&node).unwrap_err().to_string();
-    assert!(told.starts_with("copy the store: read the store: "), "{told}");
-    assert!(told.contains("is damaged"), "{told}");
+    assert!(told.starts_with("The store was not copied: The store is damaged: "), "{told}");
+    assert!(told.contains("cannot be read"), "{told}");
     assert_eq!(fs::read(&file).unwrap(), good, "the good one stays");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
 }
 
 #[test]
-fn mistakes_with_backups_get_a_sentence_and_an_exit_code() {
+fn mistakes_with_backups_get_a_message_and_an_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
     let (node, _) = start(&home);
@@ -197,39 +198,43 @@ fn mistakes_with_backups_get_a_sentence_and_an_exit_code() {
     let cases = [
         (path("none"), 2, "No such file"),
         (path("."), 2, "Is a directory"),
-        (path("text"), 2, "it is no backup of klnode\n  hint: `klnode backup FILE` makes one"),
-        (path("cut"), 1, "it is damaged (the store in it has"),
+        (
+            path("text"),
+            2,
+            "it is no backup of klnode.\n  hint: `klnode backup create FILE` creates one",
+        ),
+        (path("cut"), 1, "is damaged (the store in it has"),
         (path("newer"), 1, "a newer klnode made it (version 9, this one knows 1)"),
         (path("altered"), 1, "the store in it was altered"),
     ];
     for (file, code, part) in &cases {
-        for verb in [&["backup", "verify"][..], &["restore", "--yes"]] {
+        for verb in [&["backup", "verify"][..], &["backup", "restore", "--yes"]] {
             let output = run(&home, &[verb, &[file]].concat());
             assert_eq!(output.status.code(), Some(*code), "{verb:?} {file}");
             assert!(told(&output).contains(part), "{verb:?} {file}: {}", told(&output));
         }
     }
-    let running = run(&home, &["restore", file]);
+    let running = run(&home, &["backup", "restore", file]);
     assert_eq!(running.status.code(), Some(1));
     let expected = format!(
-        "klnode: cannot restore into {}: a node is running on it\n  hint: stop it first\n",
+        "error: A node is running on the home {}.\n  hint: Run `klnode stop` first.\n",
         home.display()
     );
     assert_eq!(told(&running), expected);
-    let nowhere = run(&home, &["backup", "/nowhere/b"]);
+    let nowhere = run(&home, &["backup", "create", "/nowhere/b"]);
     assert_eq!(nowhere.status.code(), Some(1));
-    let why = "klnode: cannot use the backup /nowhere/b: No such file";
-    assert!(told(&nowhere).starts_with(why), "{}", told(&nowhere));
+    let why = "The backup /nowhere/b cannot be used: No such file";
+    assert!(told(&nowhere).contains(why), "{}", told(&nowhere));
     drop(node);
     let (_node, _) = start(&home);
     assert_eq!(json(&home, &["list"])["entries"][0]["title"], "kept");
 }
 
 #[test]
-fn a_disk_without_room_costs_the_backup_and_not_the_node() {
+fn a_full_disk_fails_the_backup_and_not_the_node() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
-    // A limit on the size of files stands for a disk that is full.
+    // A limit on the size of files simulates a full disk.
     let script = format!("trap '' XFSZ; exec {PROGRAM} --home {}", home.display());
     let child = Command::new("sh").args(["-c", &script]).env_clear().stdout(Stdio::piped()).spawn();
     let mut node = Running(child.unwrap());
@@ -241,7 +246,7 @@ fn a_disk_without_room_costs_the_backup_and_not_the_node() {
         assert!(Command::new("prlimit").args(["--pid", &pid, &fsize]).status().unwrap().success());
     };
     limit("100000");
-    let output = run(&home, &["backup", file.to_str().unwrap()]);
+    let output = run(&home, &["backup", "create", file.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1), "{}", told(&output));
     assert!(told(&output).contains("File too large"), "{}", told(&output));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
@@ -251,13 +256,13 @@ fn a_disk_without_room_costs_the_backup_and_not_the_node() {
     assert_eq!(json(&home, &["list"])["entries"][0]["title"], "kept");
 }
 
-/// A home with a backup, a secret that was forgotten since, and a note that was added since.
+/// A home with a backup, a secret that was forgotten later, and a note that was added later.
 fn aged(folder: &Path) -> (PathBuf, PathBuf, String) {
     let (home, file) = (folder.join("home"), folder.join("b"));
     let (node, _) = start(&home);
     add(&home, "kept");
     let secret = add(&home, "a secret called xyzzy-plugh");
-    printed(&run(&home, &["annotate", &secret, "note on xyzzy-plugh"]));
+    printed(&run(&home, &["mark", &secret, "--note", "note on xyzzy-plugh"]));
     back_up(&home, &file);
     printed(&run(&home, &["forget", &secret]));
     add(&home, "added since");
@@ -268,20 +273,20 @@ fn aged(folder: &Path) -> (PathBuf, PathBuf, String) {
 }
 
 #[test]
-fn restoring_keeps_what_was_forgotten_since_forgotten_and_asks_before_anything_is_lost() {
+fn restoring_keeps_later_forgets_and_asks_before_losing_data() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file, secret) = aged(folder.path());
-    assert!(lies_in(folder.path(), b"xyzzy-plugh").is_some(), "the search finds what is there");
+    assert!(lies_in(folder.path(), b"xyzzy-plugh").is_some(), "the search finds an existing text");
     let path = file.to_str().unwrap();
     let before = fs::read(home.join("store.redb")).unwrap();
-    let asked = run(&home, &["restore", path]);
+    let asked = run(&home, &["backup", "restore", path]);
     assert_eq!(asked.status.code(), Some(1));
-    let expected = "klnode: cannot restore without a yes: the store in place holds 1 record of 1 entry \
-                    that the backup lacks\n  \
-                    hint: nothing was changed; --yes replaces it all the same\n";
+    let expected = "error: The current store holds 1 record of 1 entry that the backup lacks. The restore \
+                    needs a confirmation.\n  \
+                    hint: Nothing was changed; --yes replaces the store without asking.\n";
     assert_eq!(told(&asked), expected);
     assert_eq!(fs::read(home.join("store.redb")).unwrap(), before);
-    let said = json(&home, &["restore", path, "--yes"]);
+    let said = json(&home, &["backup", "restore", path, "--yes"]);
     assert_eq!(said["tombstones_kept"], 1);
     assert_eq!(said["records_lost"], 1);
     assert_eq!(lies_in(&home, b"xyzzy-plugh"), None, "forgotten text came back");
@@ -296,15 +301,15 @@ fn restoring_keeps_what_was_forgotten_since_forgotten_and_asks_before_anything_i
         .collect();
     assert_eq!(titles, ["kept"]);
     let output = run(&home, &["show", &secret]);
-    assert!(told(&output).contains("it was forgotten"), "{}", told(&output));
-    assert!(run(&home, &["doctor"]).status.success());
+    assert!(told(&output).contains("was forgotten"), "{}", told(&output));
+    assert!(run(&home, &["check", "home", "store"]).status.success());
     drop(node);
-    // Nothing new since: nobody needs to be asked.
-    printed(&run(&home, &["restore", path]));
+    // Nothing was added since, so no confirmation is needed.
+    printed(&run(&home, &["backup", "restore", path]));
     assert_eq!(lies_in(&home, b"xyzzy-plugh"), None);
 }
 
-/// A task in which something was found, and which goes on.
+/// An unfinished task with a finding.
 fn found(home: &Path) -> String {
     let begin = ["task", "begin", "--agent", "reviewer", "--goal", "review"];
     let task = printed(&run(home, &begin)).trim_end().to_owned();
@@ -316,53 +321,53 @@ fn found(home: &Path) -> String {
 }
 
 #[test]
-fn restoring_asks_before_overlays_and_findings_are_lost() {
+fn restoring_asks_before_losing_marks_and_findings() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
     let (node, _) = start(&home);
     let [kept, noted] = ["kept", "noted"].map(|title| add(&home, title));
-    printed(&run(&home, &["pin", &kept]));
+    printed(&run(&home, &["mark", "--pin", &kept]));
     found(&home);
     let task = found(&home);
     back_up(&home, &file);
-    printed(&run(&home, &["annotate", &noted, "see the incident"]));
+    printed(&run(&home, &["mark", &noted, "--note", "see the incident"]));
     eventually("there are vectors to compare it by", || {
         run(&home, &["task", "keep", &task, "1"]).status.success().then_some(())
     });
     found(&home);
     node.stop();
     let path = file.to_str().unwrap();
-    let asked = run(&home, &["restore", path]);
+    let asked = run(&home, &["backup", "restore", path]);
     assert_eq!(asked.status.code(), Some(1));
-    let part = "holds 1 record of 1 entry, 1 overlay, 2 findings that the backup lacks\n";
+    let part = "holds 1 record of 1 entry, 1 mark, 2 findings that the backup lacks. ";
     assert!(told(&asked).contains(part), "{}", told(&asked));
-    let said = json(&home, &["restore", path, "--yes"]);
+    let said = json(&home, &["backup", "restore", path, "--yes"]);
     assert_eq!(said["records_lost"], 1);
     assert_eq!(said["overlays_lost"], 1);
     assert_eq!(said["findings_lost"], 2);
-    // Nothing is lost by what was done before the backup.
-    printed(&run(&home, &["restore", path]));
+    // Changes made before the backup are not lost.
+    printed(&run(&home, &["backup", "restore", path]));
 }
 
 #[test]
-fn who_was_shut_out_since_a_backup_stays_out_and_no_ticket_of_it_is_good_again() {
+fn restoring_keeps_later_blocks_and_invalidates_old_tickets() {
     let (mut here, lost, removed) = (Peer::start(), Peer::start(), Peer::start());
     for peer in [&lost, &removed] {
-        peer.json(&["join", &here.ticket(&["--mine"])]);
+        peer.json(&["peer", "join", &here.ticket(&["--mine"])]);
     }
     let ticket = here.ticket(&["--mine"]);
     let file = here.home.join("backup");
     back_up(&here.home, &file);
-    Peer::start().json(&["join", &ticket]);
+    Peer::start().json(&["peer", "join", &ticket]);
     let keys = [&lost, &removed].map(Peer::key);
     here.json(&["peer", "block", &keys[0]]);
     here.json(&["peer", "remove", &keys[1]]);
     here.stop();
     let path = file.to_str().unwrap();
-    let asked = here.type_in(&["restore", path]);
-    let part = "the store in place holds 1 peer that the backup lacks\n";
+    let asked = here.type_in(&["backup", "restore", path]);
+    let part = "The current store holds 1 peer that the backup lacks. ";
     assert!(told(&asked).contains(part), "{}", told(&asked));
-    assert_eq!(here.json(&["restore", path, "--yes"])["peers_lost"], 1);
+    assert_eq!(here.json(&["backup", "restore", path, "--yes"])["peers_lost"], 1);
     here.run();
     let listed = here.json(&["peer", "list"]);
     let shown = |key: &String| {
@@ -373,7 +378,7 @@ fn who_was_shut_out_since_a_backup_stays_out_and_no_ticket_of_it_is_good_again()
     assert_eq!(blocked["blocked"], true, "{blocked}");
     assert_eq!(refused["state"], "refused", "{refused}");
     assert_eq!(refused["mine"], false, "{refused}");
-    let turned_away = Peer::start().type_in(&["join", &ticket]);
+    let turned_away = Peer::start().type_in(&["peer", "join", &ticket]);
     assert_eq!(turned_away.status.code(), Some(4), "{}", told(&turned_away));
     let part = "the ticket is not one of this node's";
     assert!(told(&turned_away).contains(part), "{}", told(&turned_away));
@@ -387,11 +392,12 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_old_store_or_the_new_one() {
         let layout = Layout::new(&home);
         let opened = Backup::open(&file).unwrap();
         let restore =
-            Restore::prepare(opened, layout.clone(), Identity::SameNode, &mut watch()).unwrap();
-        let lost = Lost { records: 1, entries: 1, ..Lost::default() };
-        assert_eq!(*restore.in_place(), InPlace::Sound(lost));
-        // While it is under way no node takes the store.
-        assert!(refusal(&home).contains("another klnode is using it"));
+            Restore::prepare(opened, layout.clone(), RestoreIdentity::SameNode, &mut watch())
+                .unwrap();
+        let lost = LostData { records: 1, entries: 1, ..LostData::default() };
+        assert_eq!(*restore.in_place(), ExistingStore::Sound(lost));
+        // During a restore no node can open the store.
+        assert!(refusal(&home).contains("in use by another klnode process"));
         if steps >= 1 {
             restore.build(Boot(7), START, &mut watch()).unwrap();
         }
@@ -412,14 +418,14 @@ fn a_crash_at_any_point_of_a_restore_leaves_the_old_store_or_the_new_one() {
         assert_eq!(run(&home, &["show", &secret]).status.code(), Some(1));
         signal(&node.0, "TERM");
         node.0.wait().unwrap();
-        printed(&run(&home, &["restore", file.to_str().unwrap(), "--yes"]));
+        printed(&run(&home, &["backup", "restore", file.to_str().unwrap(), "--yes"]));
         assert_eq!(lies_in(&home, b"xyzzy-plugh"), None, "after {steps} steps and another run");
         assert!(!layout.restoring_file().exists());
     }
 }
 
 #[test]
-fn a_home_keeps_its_key_and_another_nodes_backup_comes_only_as_another_authors() {
+fn a_home_keeps_its_key_and_refuses_another_nodes_backup() {
     let folder = tempfile::tempdir().unwrap();
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     let (whole, keyless) = (folder.path().join("whole"), folder.path().join("keyless"));
@@ -428,31 +434,31 @@ fn a_home_keeps_its_key_and_another_nodes_backup_comes_only_as_another_authors()
         let (_one, _) = start(&one);
         let (_two, _) = start(&two);
         add(&one, "of node one");
-        printed(&run(&one, &["backup", whole]));
-        let said = printed(&run(&one, &["backup", keyless, "--without-key"]));
-        assert!(said.contains("The node's key is not in it"), "{said}");
+        printed(&run(&one, &["backup", "create", whole]));
+        let said = printed(&run(&one, &["backup", "create", keyless, "--without-key"]));
+        assert!(said.contains("It does not contain the node's key"), "{said}");
     }
     let key = fs::read(one.join("node.key")).unwrap();
     assert_eq!(lies_in(folder.path(), &key).map(|_| ()), Some(()));
     assert!(!fs::read(keyless).unwrap().windows(32).any(|window| window == &key[..]));
-    let refused = run(&two, &["restore", whole]);
+    let refused = run(&two, &["backup", "restore", whole]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(told(&refused).contains(": this home is node "), "{}", told(&refused));
     let fresh = folder.path().join("fresh");
-    let refused = run(&fresh, &["restore", keyless]);
+    let refused = run(&fresh, &["backup", "restore", keyless]);
     assert!(told(&refused).contains("neither it nor this home holds"), "{}", told(&refused));
     let kept = fs::read(two.join("node.key")).unwrap();
-    printed(&run(&two, &["restore", whole, "--as-this-node"]));
+    printed(&run(&two, &["backup", "restore", whole, "--as-this-node"]));
     assert_eq!(fs::read(two.join("node.key")).unwrap(), kept);
     let (_two, banner) = start(&two);
     let shown = json(&two, &["list", "--all"])["entries"][0].clone();
     assert_eq!(shown["title"], "of node one");
     assert!(!banner[1].contains(shown["author"].as_str().unwrap()));
-    // With its key put back, a home takes a backup that has none.
+    // With its key put back, a home accepts a backup without a key.
     fs::write(fresh.join("node.key"), &key).unwrap();
-    printed(&run(&fresh, &["restore", keyless]));
+    printed(&run(&fresh, &["backup", "restore", keyless]));
     fs::write(one.join("node.key"), b"short").unwrap();
-    assert!(told(&run(&one, &["restore", whole])).contains("is not a key of 32 bytes"));
+    assert!(told(&run(&one, &["backup", "restore", whole])).contains("is not a key of 32 bytes"));
 }
 
 #[test]
@@ -461,7 +467,7 @@ fn a_backup_replaces_no_file_but_another_backup() {
     let (home, file) = (folder.path().join("home"), folder.path().join("letter"));
     let (_node, _) = start(&home);
     fs::write(&file, "Dear reader,").unwrap();
-    let refused = run(&home, &["backup", file.to_str().unwrap(), "--force"]);
+    let refused = run(&home, &["backup", "create", file.to_str().unwrap(), "--force"]);
     assert_eq!(refused.status.code(), Some(2), "{}", told(&refused));
     assert!(told(&refused).contains("it is no backup of klnode"), "{}", told(&refused));
     assert_eq!(fs::read(&file).unwrap(), b"Dear reader,");
@@ -472,7 +478,7 @@ fn a_backup_replaces_no_file_but_another_backup() {
 }
 
 #[test]
-fn a_backup_to_a_pipe_is_refused_and_waits_for_nobody() {
+fn a_backup_to_a_pipe_is_refused_without_blocking() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -481,32 +487,34 @@ fn a_backup_to_a_pipe_is_refused_and_waits_for_nobody() {
     let snapshot = node.engine.store().snapshot().unwrap();
     let (tell, told) = mpsc::channel();
     let path = pipe.clone();
-    // Who opened the pipe would never come back.
+    // A writer that opened the pipe would block for ever.
     std::thread::spawn(move || {
-        let about = backup::About { node: author, store, now: START, klnode: "test", key: None };
+        let about =
+            backup::BackupFacts { node: author, store, now: START, klnode: "test", key: None };
         for existing in [Existing::Keep, Existing::Replace] {
             let written = backup::write(&snapshot, &path, existing, &about, &mut watch());
             tell.send(written.unwrap_err().to_string()).unwrap();
         }
     });
-    let expected = format!("write the backup {}: what is there is no plain file", pipe.display());
+    let expected =
+        format!("The backup {} was not written: the path is not a regular file.", pipe.display());
     for _ in 0..2 {
         assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), expected);
     }
-    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "it is left alone");
+    assert!(fs::metadata(&pipe).unwrap().file_type().is_fifo(), "it is unchanged");
 }
 
 #[test]
-fn a_damaged_store_is_replaced_once_somebody_says_yes() {
+fn a_damaged_store_is_replaced_after_confirmation() {
     for damage in ["nothing but text", ""] {
         let folder = tempfile::tempdir().unwrap();
         let (home, file, _) = aged(folder.path());
         fs::write(home.join("store.redb"), damage).unwrap();
         let path = file.to_str().unwrap();
-        let asked = run(&home, &["restore", path]);
-        assert!(told(&asked).contains("the store in place cannot be read"), "{}", told(&asked));
+        let asked = run(&home, &["backup", "restore", path]);
+        assert!(told(&asked).contains("The current store cannot be read"), "{}", told(&asked));
         assert_eq!(fs::read(home.join("store.redb")).unwrap(), damage.as_bytes());
-        printed(&run(&home, &["restore", path, "--yes"]));
+        printed(&run(&home, &["backup", "restore", path, "--yes"]));
         let (_node, _) = start(&home);
         assert_eq!(json(&home, &["list"])["entries"].as_array().unwrap().len(), 2);
     }
@@ -525,13 +533,13 @@ fn a_frozen_store_is_read_after_a_crash_without_being_written() {
     let snapshot = FrozenMedium::store(&store).unwrap().look().unwrap();
     assert!(snapshot.check().unwrap().is_empty());
     assert_eq!(snapshot.entry_count().unwrap(), 1);
-    assert!(refusal(&home).contains("another klnode is using it"), "it is locked");
+    assert!(refusal(&home).contains("in use by another klnode process"), "it is locked");
     drop(snapshot);
     assert_eq!(fs::read(&store).unwrap(), bytes);
 }
 
 #[test]
-fn a_store_larger_than_what_is_kept_of_it_in_memory_is_backed_up_verified_and_restored() {
+fn a_store_larger_than_the_cache_is_backed_up_verified_and_restored() {
     let folder = tempfile::tempdir().unwrap();
     let (home, file) = (folder.path().join("home"), folder.path().join("b"));
     let (node, _) = start(&home);
@@ -545,8 +553,8 @@ fn a_store_larger_than_what_is_kept_of_it_in_memory_is_backed_up_verified_and_re
     assert!(sound(&file));
     let export = run(&home, &["export"]).stdout;
     drop(node);
-    assert!(run(&home, &["doctor"]).status.success());
-    printed(&run(&home, &["restore", file.to_str().unwrap()]));
+    assert!(run(&home, &["check", "home", "store"]).status.success());
+    printed(&run(&home, &["backup", "restore", file.to_str().unwrap()]));
     let (_node, _) = start(&home);
     assert_eq!(run(&home, &["export"]).stdout, export);
 }

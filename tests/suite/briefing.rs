@@ -1,20 +1,22 @@
-//! Briefings: what of a workspace matters now, in a fixed order, under a budget, quoted as data.
+//! Briefings: entries of a workspace that matter now, in a fixed order, under a budget, quoted as
+//! data.
 
-use crate::program::{klnode, start, told};
-use klnode::api::Limits;
-use klnode::engine::{Command, Marks, NewEntry, NewTask, TaskAct};
-use klnode::query::{Briefing, BriefingQuestion, Cancel, FIRST_LINE, Reader};
-use klnode::store::Snapshot;
+use crate::support::process::{klnode, start, told};
 use klnode_crdt::claims::{Link, Relation, TextSet};
-use klnode_crdt::gset::Presence;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::lww::Register;
-use klnode_crdt::writer::Claim;
+use klnode_crdt::lww_set::Presence;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::register::Register;
+use klnode_engine::{Command, MarkChange, NewEntry, NewTask, TaskCommand};
+use klnode_query::{Briefing, BriefingQuestion, Cancel, Reader};
+use klnode_scoring::briefing::FIRST_LINE;
 use klnode_scoring::briefing::Section;
+use klnode_server::Limits;
+use klnode_store::Snapshot;
 use klnode_tests::checkout::Tree;
-use klnode_tests::node::{Node, lesson};
-use klnode_tests::served::{Doors, Served};
-use klnode_tests::society::Team;
+use klnode_tests::team_fixture::Team;
+use klnode_tests::test_engine::{Node, lesson};
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 
 fn question(workspace: WorkspaceId) -> BriefingQuestion {
@@ -32,7 +34,7 @@ fn told_of(node: &Node, question: &BriefingQuestion) -> Briefing {
     node.reader().briefing(&snapshot, question, node.now, &Cancel::default()).unwrap()
 }
 
-/// What stands under each heading.
+/// Entries under each heading.
 fn sections(briefing: &Briefing) -> Vec<(Section, Vec<EntryId>)> {
     let entries = briefing.sections.iter().map(|section| {
         (section.section, section.entries.iter().map(|one| one.found.entry).collect())
@@ -51,17 +53,17 @@ fn verify(node: &mut Node, entry: EntryId) {
     }
 }
 
-/// A lesson for or against something.
+/// A lesson with a polarity.
 fn sided(polarity: &str, title: &str) -> NewEntry {
     NewEntry {
         registers: vec![(Register::POLARITY, polarity.into())],
-        claims: ["retry", "billing"].map(|tag| Claim::Add(TextSet::TAGS, tag.into())).to_vec(),
+        claims: ["retry", "billing"].map(|tag| ClaimEdit::Add(TextSet::TAGS, tag.into())).to_vec(),
         ..lesson(title)
     }
 }
 
 #[test]
-fn headings_come_in_their_order_and_each_entry_under_one() {
+fn headings_are_ordered_and_each_entry_is_under_one() {
     let mut node = Node::start(1, 1);
     let quiet = node.create("stale by now");
     node.wait_days(100);
@@ -72,9 +74,8 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     verify(&mut node, yes);
     node.create("only a candidate");
     node.create_in(WorkspaceId::LOCAL, "of another workspace");
-    let task =
-        NewTask { agent: "builder".into(), goal: "mend it".into(), thread: None, parent: None };
-    node.run(Command::Task(Box::new(TaskAct::Begin(task)))).unwrap();
+    let task = NewTask { agent: "builder".into(), goal: "mend it".into(), ..NewTask::default() };
+    node.run(Command::Task(Box::new(TaskCommand::Begin(task)))).unwrap();
     let briefing = told_of(&node, &question(WorkspaceId::MAIN));
     let expect = [
         (Section::Verified, vec![verified]),
@@ -88,48 +89,48 @@ fn headings_come_in_their_order_and_each_entry_under_one() {
     assert_eq!(lines.len(), 1 + 4 + 4 + 1, "{}", briefing.text);
     assert!(lines[4].contains("competes with L-"), "{}", briefing.text);
     assert!(lines[9].ends_with("\"mend it\" (by \"builder\")"), "{}", briefing.text);
-    // The same store at the same moment: the same bytes.
+    // The same store at the same moment gives the same bytes.
     assert_eq!(told_of(&node, &question(WorkspaceId::MAIN)).text, briefing.text);
     let empty = told_of(&node, &question(WorkspaceId::of(node.author(), Default::default())));
     assert!(empty.sections.is_empty(), "{}", empty.text);
 }
 
 #[test]
-fn what_is_put_away_disputes_nothing() {
+fn archived_entries_contradict_nothing() {
     let mut node = Node::start(1, 1);
     let yes = node.create_new(sided("positive", "retry the billing gateway with backoff: always"));
     let no = node.create_new(sided("negative", "retry the billing gateway with backoff: never"));
     verify(&mut node, yes);
     let told = |node: &Node| told_of(node, &question(WorkspaceId::MAIN));
     assert_eq!(under(&told(&node), Section::Contested), [yes, no]);
-    node.claim(no, Claim::Archive(Presence::Present));
+    node.claim(no, ClaimEdit::Archive(Presence::Present));
     let briefing = told(&node);
     assert_eq!(sections(&briefing), [(Section::Verified, vec![yes])], "{}", briefing.text);
     assert!(!briefing.text.contains("competes with"), "{}", briefing.text);
 }
 
 #[test]
-fn of_two_that_compete_the_one_for_which_more_speaks_is_told_first_and_why() {
+fn of_two_competing_entries_the_stronger_is_first_with_the_reason() {
     let mut node = Node::start(1, 1);
     let old = node.create_new(sided("positive", "retry the billing gateway with backoff: always"));
     node.wait_days(400);
     let new = node.create_new(sided("negative", "retry the billing gateway with backoff: never"));
-    // It is believed a little more, and that is all.
+    // Its confidence is slightly higher, with no other difference.
     node.succeed(old);
-    let means = [old, new].map(|entry| node.found(entry).judged.confidence.posterior.mean());
+    let means = [old, new].map(|entry| node.found(entry).assessment.confidence.posterior.mean());
     assert!(means[0] > means[1], "{means:?}");
     let briefing = told_of(&node, &question(WorkspaceId::MAIN));
     assert_eq!(under(&briefing, Section::Contested), [new, old], "{}", briefing.text);
-    let first = ": listed first: more speaks for it, by ";
-    let after = ": listed after it: more speaks for the other, by ";
+    let first = ": listed first: better supported by ";
+    let after = ": listed after it: the other is better supported by ";
     assert!(briefing.text.contains(first) && briefing.text.contains(after), "{}", briefing.text);
 }
 
 #[test]
-fn entries_that_are_the_same_are_told_once_and_hidden_together() {
+fn duplicates_are_listed_once_and_muted_together() {
     let mut node = Node::start(1, 1);
     let [one, two] = ["bound the queue"; 2].map(|title| node.create(title));
-    node.claim(two, Claim::Link(Link { relation: Relation::SAME_AS, to: one }));
+    node.claim(two, ClaimEdit::Link(Link { relation: Relation::SAME_AS, to: one }));
     for entry in [one, two] {
         verify(&mut node, entry);
     }
@@ -137,19 +138,19 @@ fn entries_that_are_the_same_are_told_once_and_hidden_together() {
     let once = [(Section::Verified, vec![one])];
     assert_eq!(told(&node), once);
     let mute = |node: &mut Node, entry: EntryId, muted: bool| {
-        let marks = Marks { muted: Some(muted), ..Marks::default() };
+        let marks = MarkChange { muted: Some(muted), ..MarkChange::default() };
         node.run(Command::Mark { entry, marks }).unwrap();
     };
     mute(&mut node, two, true);
-    assert_eq!(told(&node), once, "it is not the one that is shown");
+    assert_eq!(told(&node), once, "it is not the survivor");
     mute(&mut node, two, false);
     mute(&mut node, one, true);
     let told = told(&node);
-    assert!(told.is_empty(), "its twin says the same: {told:?}");
+    assert!(told.is_empty(), "its duplicate is hidden too: {told:?}");
 }
 
 #[test]
-fn what_is_spoken_of_is_found_among_more_entries_than_are_read() {
+fn relevant_entries_are_found_in_a_large_workspace() {
     let mut node = Node::start(1, 1);
     let many = |node: &mut Node| {
         let new = |number| Command::Create(Box::new(lesson(&format!("one of many, {number}"))));
@@ -159,18 +160,18 @@ fn what_is_spoken_of_is_found_among_more_entries_than_are_read() {
     many(&mut node);
     let verified = node.create("seen to work");
     verify(&mut node, verified);
-    // It has neither changed last nor been quiet longest.
+    // It is neither the newest nor the longest unchanged entry.
     many(&mut node);
     let briefing = told_of(&node, &question(WorkspaceId::MAIN));
     assert_eq!(sections(&briefing), [(Section::Verified, vec![verified])], "{}", briefing.text);
 }
 
 #[test]
-fn whoever_floods_a_workspace_pushes_nothing_of_ones_own_out() {
+fn a_flood_by_another_author_displaces_no_own_entry() {
     for is_member in [false, true] {
         let mut team = Team::gather();
         let workspace = team.shared.id;
-        // As many as are chosen on one ground, and a few more.
+        // As many as are read for one reason, and a few more.
         let flood = |team: &mut Team, name: &str| {
             let by = if is_member { &mut team.alice } else { &mut team.carol };
             for number in 0..130 {
@@ -189,7 +190,7 @@ fn whoever_floods_a_workspace_pushes_nothing_of_ones_own_out() {
 }
 
 #[test]
-fn a_reader_that_goes_on_tells_what_a_new_one_would() {
+fn a_long_lived_reader_gives_the_same_briefing_as_a_new_one() {
     let mut node = Node::start(1, 1);
     let new = |number| Command::Create(Box::new(lesson(&format!("one of many, {number}"))));
     let commands: Vec<Command> = (0..400).map(new).collect();
@@ -209,7 +210,7 @@ fn a_reader_that_goes_on_tells_what_a_new_one_would() {
     };
     let told = |node: &Node| told_at(node, &node.engine.store().snapshot().unwrap());
     assert!(!told(&node).contains("seen to work"));
-    // A few changes, which are read from the feed, and then more than are worth that.
+    // A few changes, which are read from the feed, and then more than are read that way.
     let verified = node.create("seen to work");
     verify(&mut node, verified);
     let local = node.create_in(WorkspaceId::LOCAL, "works here alone");
@@ -222,41 +223,41 @@ fn a_reader_that_goes_on_tells_what_a_new_one_would() {
     node.run(Command::Forget { entry: verified }).unwrap();
     let after = told(&node);
     assert!(!after.contains("seen to work") && after.contains("works here alone"), "{after}");
-    assert_eq!(told_at(&node, &before), both, "an older state is told as it was");
+    assert_eq!(told_at(&node, &before), both, "an older snapshot gives the older briefing");
     assert!(node.engine.step(&commands, node.now).iter().all(Result::is_ok));
     assert_eq!(told(&node), after);
 }
 
 #[test]
-fn of_what_nobody_has_tried_members_have_two_places_and_others_none() {
+fn untried_entries_by_members_get_two_places_and_others_none() {
     let mut team = Team::gather();
     let workspace = team.shared.id;
     let titles = ["first", "second", "third"];
     let untried: Vec<EntryId> =
         titles.iter().map(|title| team.alice.create_in(workspace, title)).collect();
-    team.carol.create_in(workspace, "from who is no member");
+    team.carol.create_in(workspace, "from a non-member");
     team.exchange();
     let briefing = told_of(&team.node, &question(workspace));
     let brought = under(&briefing, Section::Brought);
     assert_eq!((brought.len(), briefing.left_out), (2, 1), "{}", briefing.text);
     assert!(brought.iter().all(|entry| untried.contains(entry)), "{}", briefing.text);
-    let labelled = briefing.text.matches("uncorroborated: nobody here has seen it work").count();
+    let labelled = briefing.text.matches("uncorroborated: not confirmed here").count();
     assert_eq!(labelled, 2, "{}", briefing.text);
     assert_eq!(briefing.text.matches("by alice, 1 hop, trust 0.10").count(), 2);
     assert!(!briefing.text.contains("no member"), "{}", briefing.text);
-    // What was seen to work here takes none of the two places.
+    // An entry that has worked here takes none of the two places.
     team.node.succeed(brought[0]);
     let briefing = told_of(&team.node, &question(workspace));
     let again = under(&briefing, Section::Brought);
     assert_eq!((again.len(), again[0]), (3, brought[0]), "{}", briefing.text);
-    // What was brought long ago is no news.
+    // An entry received long ago is no longer listed as new.
     team.node.wait_days(15);
     let briefing = told_of(&team.node, &question(workspace));
     assert_eq!(under(&briefing, Section::Brought), [], "{}", briefing.text);
 }
 
 #[test]
-fn a_budget_is_kept_titles_go_last_and_what_is_left_out_is_counted() {
+fn the_budget_is_kept_and_omitted_entries_are_counted() {
     let mut node = Node::start(1, 1);
     for number in 0..5 {
         let entry = node.create(&format!("a lesson about the number {number} of many"));
@@ -284,11 +285,11 @@ fn a_budget_is_kept_titles_go_last_and_what_is_left_out_is_counted() {
         }
         shown_before = entries.len();
     }
-    assert!(has_cut_a_line && shown_before < 5, "both happen on the way");
+    assert!(has_cut_a_line && shown_before < 5, "both cases occur");
 }
 
 #[test]
-fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
+fn a_briefing_primes_its_session_and_counts_no_use() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let post = |path: &str, session: &str, body: &Value| -> Value {
         let headers = [("Content-Type", "application/json"), ("klnode-session", session)];
@@ -330,8 +331,8 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
     drop(snapshot);
     assert_eq!(confirm("untold"), "primed", "it is the same user");
     for (query, status, words) in [
-        ("?budget_tokens=99", 400, "budget_tokens must be from 100 to 20000"),
-        ("?budget_tokens=20001", 400, "budget_tokens must be from 100 to 20000"),
+        ("?budget_tokens=99", 400, "it must be 100 to 20000"),
+        ("?budget_tokens=20001", 400, "it must be 100 to 20000"),
         ("?workspace=nowhere", 404, "nowhere"),
         ("?checkout=relative", 400, "not absolute"),
         ("?budget=5", 400, "budget"),
@@ -343,7 +344,7 @@ fn a_briefing_primes_its_session_is_quoted_and_leaves_uses_alone() {
 }
 
 #[test]
-fn the_verb_tells_what_is_broken_in_the_callers_checkout() {
+fn the_briefing_verb_lists_broken_anchors_of_the_checkout() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let tree = Tree::new(&["lib/kept.rs"]);
@@ -354,7 +355,7 @@ fn the_verb_tells_what_is_broken_in_the_callers_checkout() {
         String::from_utf8(output.stdout).unwrap()
     };
     let none = run(&["briefing"]);
-    assert!(none.starts_with("Nothing stands out in `main`:"), "{none}");
+    assert!(none.starts_with("Workspace `main` has no verified"), "{none}");
     for (title, path) in [("Kept", "path:lib/kept.rs"), ("Gone", "path:lib/gone.rs")] {
         let add = ["add", "--title", title, "--content", "Words.", "--evidence", "doc:notes"];
         run(&[&add[..], &["--depends-on", path]].concat());

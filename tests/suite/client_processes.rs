@@ -1,23 +1,24 @@
-//! One user's agents, told apart by their client processes: real processes that run klnode below them,
-//! and the rule behind it under a clock.
+//! Agents of one user, distinguished by their client processes: real processes that run klnode
+//! below them, and the rule behind it under a simulated clock.
 //!
-//! A client is a shell under the name of a coding agent. Its parent ends before it is used, so that the
-//! process tree of this suite is not above it.
+//! A client is a shell under the name of a coding agent. Its parent ends before it is used, so that
+//! the process tree of this suite is not above it.
 
 #![cfg(target_os = "linux")]
 
 use crate::findings::{CACHE, SQL};
-use crate::program::{PROGRAM, Running, done, eventually, run, start, text, told};
+use crate::support::conformance::conforms;
+use crate::support::process::{PROGRAM, Running, done, eventually, run, start, text, told};
 use crate::tasks::{begin, end};
-use klnode::engine::{
-    Command, Compared, Confirmation, FindingAct, FindingDone, NewFinding, Receipt, TaskAct,
-    TaskDone,
-};
-use klnode::store::client_process::{ClientId, ClientProcess, Lineage};
-use klnode::store::findings::{Became, FindingKey};
-use klnode::store::rows::{CallerRow, ServedRow};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_tests::node::{Node, START};
+use klnode_engine::{
+    Command, ComparedFinding, Confirmation, FindingCommand, FindingReceipt, NewFinding, Receipt,
+    TaskCommand, TaskReceipt,
+};
+use klnode_store::client_process::{ClientId, ClientProcess, Lineage};
+use klnode_store::findings::{FindingKey, FindingResolution};
+use klnode_store::row_types::{CallerRow, ServedRow};
+use klnode_tests::test_engine::{Node, START};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,8 +28,8 @@ use std::process::{ChildStdin, ChildStdout, Stdio};
 use std::time::Duration;
 
 const SAME_CLIENT: &str = "it was served to the same client";
-const SAME_USER: &str = "the same user was served it lately";
-const EARLIER_TODAY: &str = "an agent of the same user confirmed it earlier today";
+const SAME_USER: &str = "it was served to the same user recently";
+const EARLIER_TODAY: &str = "an agent of the same user already confirmed it today";
 
 /// A node, and a folder for its clients.
 struct Place {
@@ -47,7 +48,7 @@ impl Place {
         self.folder.path().join("home")
     }
 
-    /// Writes an entry about a word that no other entry has. No client is served it by that.
+    /// Writes an entry about a unique word. This serves it to no client.
     fn add(&self, word: &str) -> String {
         let title = format!("The {word} gateway answers 503 after a deploy");
         let content = format!("Retry {word} until the {word} pool has warmed up.");
@@ -55,12 +56,12 @@ impl Place {
         text(&done(&self.home(), &words)["code"])
     }
 
-    /// A client under the name of a program, which has not connected yet.
+    /// A client under the name of a program, not connected yet.
     fn client(&self, name: &str) -> Client {
         Client::start(self.folder.path(), &self.home(), name)
     }
 
-    /// The same, connected.
+    /// A connected client.
     fn connected(&self, name: &str) -> Client {
         let mut client = self.client(name);
         client.json("status");
@@ -68,7 +69,7 @@ impl Place {
     }
 }
 
-/// A process that runs what it is told, below nothing but the first process of the machine.
+/// A process that runs commands, whose only ancestor is the first process of the machine.
 struct Client {
     /// Closing it ends the process.
     input: ChildStdin,
@@ -91,12 +92,12 @@ impl Client {
         Self { input, output: BufReader::new(output), folder, home: home.to_owned() }
     }
 
-    /// The beginning of a command of this client.
+    /// Start of a command line of this client.
     fn klnode(&self) -> String {
         format!("'{PROGRAM}' --home '{}'", self.home.display())
     }
 
-    /// Runs a line of shell, and waits until it says that it is done.
+    /// Runs a line of shell, and waits for its end.
     #[track_caller]
     fn shell(&mut self, line: &str) {
         writeln!(self.input, "{line}\n").unwrap();
@@ -105,7 +106,7 @@ impl Client {
         assert_eq!(said, "done\n", "{line}");
     }
 
-    /// What a verb answers in JSON.
+    /// JSON output of a verb.
     #[track_caller]
     fn json(&mut self, words: &str) -> Value {
         let (answer, errors) =
@@ -117,7 +118,7 @@ impl Client {
         serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{words}: {error}: {told}"))
     }
 
-    /// Is served an entry by a search.
+    /// Serves an entry to this client by a search.
     #[track_caller]
     fn search(&mut self, words: &str, code: &str) {
         let answer = self.json(&format!("search {words} --all"));
@@ -128,11 +129,11 @@ impl Client {
         text(&self.json("task begin --agent reviewer --goal review")["task"])
     }
 
-    /// As what its confirmation counts, in a task of its own, and why.
+    /// Class and reason of its confirmation, in a new task.
     #[track_caller]
     fn confirm(&mut self, code: &str) -> (String, String) {
         let task = self.begin();
-        let confirmed = self.json(&format!("confirm {code} --task {task}"));
+        let confirmed = self.json(&format!("feedback {code} --confirm --task {task}"));
         (text(&confirmed["class"]), text(&confirmed["reason"]))
     }
 
@@ -152,7 +153,7 @@ impl Client {
 
 #[test]
 fn of_two_clients_at_once_only_the_one_that_was_not_served_confirms_independently() {
-    // Agents that are known by name, two of the same, and programs that are not known.
+    // Agents known by name, two of the same name, and unknown programs.
     for (one, two) in [("claude", "codex"), ("claude", "claude"), ("agent-one", "agent-two")] {
         let place = Place::new();
         let code = place.add("zqseed");
@@ -167,11 +168,35 @@ fn of_two_clients_at_once_only_the_one_that_was_not_served_confirms_independentl
 }
 
 #[test]
-fn a_client_that_connects_after_the_entry_was_served_is_not_told_apart() {
+fn an_unserved_client_refreshes_an_entry_and_restarts_its_count() {
+    conforms("S000-07");
+    conforms("S000-09");
+    conforms("S000-14");
+    let place = Place::new();
+    let code = place.add("zqreview");
+    let (mut served, mut unserved) = (place.connected("claude"), place.connected("codex"));
+    for _ in 0..3 {
+        let task = served.begin();
+        served.search(&format!("zqreview --task {task}"), &code);
+        served.json(&format!("task finish {task} --failure"));
+    }
+    let state = || {
+        let shown = done(&place.home(), &["show", &code]);
+        ["confirmed_days_ago", "idle_tasks"].map(|name| shown[name].clone())
+    };
+    assert_eq!(state(), [Value::Null, json!(3)]);
+    served.confirms_primed(&code, SAME_CLIENT);
+    assert_eq!(state(), [Value::Null, json!(3)], "it may be an echo");
+    unserved.confirms_independently(&code);
+    assert_eq!(state(), [json!(0), json!(0)]);
+}
+
+#[test]
+fn a_client_that_connects_after_the_serving_is_not_distinguished() {
     let place = Place::new();
     let code = place.add("zqlate");
     let mut served = place.connected("claude");
-    // It runs before the entry is served, and has not connected: that proves nothing.
+    // It runs before the entry is served but has not connected, which proves nothing.
     let mut late = place.client("codex");
     served.search("zqlate", &code);
     late.confirms_primed(&code, SAME_USER);
@@ -180,7 +205,7 @@ fn a_client_that_connects_after_the_entry_was_served_is_not_told_apart() {
 #[test]
 fn hook_mcp_server_shell_and_a_terminal_within_it_are_one_client() {
     let place = Place::new();
-    fs::write(place.home().join("klnode.toml"), "[hooks]\ndeadline = \"1 min\"\n").unwrap();
+    fs::write(place.home().join("klnode.toml"), "[hooks]\ntimeout = \"1 min\"\n").unwrap();
     for (read, word) in [("hook", "zqhook"), ("mcp", "zqmcp"), ("pty", "zqpty")] {
         let code = place.add(word);
         let mut client = place.connected("claude");
@@ -214,7 +239,8 @@ fn hook_mcp_server_shell_and_a_terminal_within_it_are_one_client() {
         }
         client.confirms_primed(&code, SAME_CLIENT);
     }
-    // And the other way round: what the shell has read, the MCP server confirms in vain.
+    // In the other direction: the shell reads the entry, and the MCP server's confirmation is
+    // primed.
     let code = place.add("zqshell");
     let mut client = place.connected("claude");
     client.json(&format!("show {code}"));
@@ -224,7 +250,7 @@ fn hook_mcp_server_shell_and_a_terminal_within_it_are_one_client() {
     assert!(said.contains("noted as primed") && said.contains(SAME_CLIENT), "{said}");
 }
 
-/// What a client's MCP server answers to one call.
+/// The MCP server's response to one call of a client.
 fn over_mcp(client: &mut Client, tool: &str, arguments: &Value) -> String {
     let folder = client.folder.path().to_owned();
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -234,7 +260,7 @@ fn over_mcp(client: &mut Client, tool: &str, arguments: &Value) -> String {
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
         "params": {"name": tool, "arguments": arguments}});
     fs::write(folder.join("asked"), format!("{hello}\n{ready}\n{call}\n")).unwrap();
-    // Its input stays open until the answer is there.
+    // Its input stays open until the response has arrived.
     let (klnode, place) = (client.klnode(), folder.display());
     client.shell(&format!(
         "cd '{place}'; rm -f hold; mkfifo hold; cat asked hold | {klnode} mcp >answers & echo done"
@@ -250,7 +276,7 @@ fn over_mcp(client: &mut Client, tool: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn of_one_users_agents_one_confirmation_a_day_counts() {
+fn one_confirmation_per_user_and_day_counts() {
     let place = Place::new();
     let code = place.add("zqtwice");
     let (mut first, mut second) = (place.connected("claude"), place.connected("codex"));
@@ -261,25 +287,25 @@ fn of_one_users_agents_one_confirmation_a_day_counts() {
 }
 
 #[test]
-fn a_process_that_has_left_its_client_is_not_told_from_any_other() {
+fn a_detached_process_is_not_distinguished_from_other_clients() {
     let place = Place::new();
     let code = place.add("zqorphan");
     let (mut served, mut other) = (place.connected("claude"), place.connected("codex"));
     let klnode = served.klnode();
-    // The shell between the two ends, and the client is no longer above.
+    // The shell between the two ends, and the client is no longer an ancestor.
     let waits = "parent=$1; while [ \"$parent\" = \"$1\" ]; do \
                  read -r _ _ _ parent _ <\"/proc/$$/stat\"; done";
     let script = format!("{waits}; {klnode} show {code} </dev/null >/dev/null 2>&1; echo done\n");
     let path = served.folder.path().join("detached.sh");
     fs::write(&path, script).unwrap();
     served.shell(&format!("sh -c 'setsid sh {} $$ &'", path.display()));
-    // It may have been either of them.
+    // It may belong to either of them.
     other.confirms_primed(&code, SAME_USER);
     served.confirms_primed(&code, SAME_USER);
 }
 
 #[test]
-fn an_entry_that_a_person_was_shown_in_a_terminal_primes_no_agent() {
+fn an_entry_shown_in_a_terminal_primes_no_agent() {
     let place = Place::new();
     let (typed, piped) = (place.add("zqtyped"), place.add("zqpiped"));
     let mut terminal = place.client("xterm");
@@ -289,22 +315,22 @@ fn an_entry_that_a_person_was_shown_in_a_terminal_primes_no_agent() {
     terminal.shell(&line);
     let said = fs::read_to_string(format!("{folder}/said")).unwrap();
     assert!(said.contains("zqtyped"), "{said}");
-    // What goes into a file may be for an agent.
+    // Output to a file may be for an agent.
     terminal.json(&format!("show {piped}"));
 
     let mut agent = place.connected("claude");
     agent.confirms_primed(&piped, SAME_USER);
     agent.confirms_independently(&typed);
-    // The person has read it, and confirms nothing by typing so.
+    // The person has read it, so typing a confirmation is primed.
     let again = place.add("zqagain");
     let show = format!("{klnode} show {again}").replace('\'', "");
     let task = terminal.begin();
-    let confirm = format!("{klnode} confirm {again} --task {task}").replace('\'', "");
+    let confirm = format!("{klnode} feedback {again} --confirm --task {task}").replace('\'', "");
     let line =
         format!("script -qec '{show}; {confirm}' /dev/null </dev/null >'{folder}/said'; echo done");
     terminal.shell(&line);
     let said = fs::read_to_string(format!("{folder}/said")).unwrap();
-    assert!(said.contains("noted as primed") && said.contains(SAME_USER), "{said}");
+    assert!(said.contains("recorded as primed") && said.contains(SAME_USER), "{said}");
 }
 
 #[test]
@@ -327,22 +353,24 @@ fn a_restart_of_the_node_forgets_which_clients_were_connected() {
 fn without_a_persons_key_confirming_as_the_person_says_how_to_make_one() {
     let place = Place::new();
     let code = place.add("zqperson");
-    let output = run(&place.home(), &["confirm", &code, "--as-person"]);
+    let output = run(&place.home(), &["feedback", "--confirm", &code, "--as-person"]);
     let told = told(&output);
     assert_eq!(output.status.code(), Some(4), "{told}");
-    let command = format!("`klnode --home {} person new` makes one", place.home().display());
+    let command =
+        format!("run `klnode --home {} identity new` to create one", place.home().display());
     assert!(told.contains(&command) && told.contains("passphrase"), "{told}");
 }
 
 #[test]
 fn a_user_is_primed_for_ten_minutes_at_least() {
     let home = tempfile::tempdir().unwrap();
-    let output = run(home.path(), &["--set", "provenance.user_primed_for=\"9 min\"", "status"]);
+    let output =
+        run(home.path(), &["--set", "tuning.tasks.user_priming_lifetime=\"9 min\"", "status"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(told(&output).contains("from \"10 min\" to \"366 days\""), "{}", told(&output));
 }
 
-/// A caller below a client process that has connected at a moment.
+/// A caller below a client process that connected at a given time.
 fn below(pid: u32, connected_after: Duration) -> CallerRow {
     let lineage = Lineage::new(&[ClientId::new("boot", pid, 1)], START.plus(connected_after));
     let client_process = ClientProcess::Known(lineage.unwrap());
@@ -363,25 +391,25 @@ fn serve(node: &mut Node, caller: CallerRow, entry: EntryId) {
 }
 
 fn confirm(node: &mut Node, caller: CallerRow, entry: EntryId) -> Confirmation {
-    let act = TaskAct::Confirm { task: begin(node), entry, is_lowered: false };
+    let act = TaskCommand::Confirm { task: begin(node), entry, is_lowered: false };
     match by(node, caller, Command::Task(Box::new(act))) {
-        Receipt::Task(TaskDone::Confirmed(of)) => of,
+        Receipt::Task(TaskReceipt::Confirmed(of)) => of,
         other => panic!("it was not confirmed: {other:?}"),
     }
 }
 
 #[test]
-fn a_client_is_told_apart_if_it_was_connected_before_the_first_serving_of_the_last_day() {
+fn a_client_is_distinguished_if_connected_before_the_first_serving_of_the_last_day() {
     // When the other client was served, when this one connected, when it confirms; in minutes.
     for (served, connected, now, expected) in [
         (&[10][..], 9, 11, Confirmation::Independent),
         (&[10], 10, 11, Confirmation::ServedToUser),
         (&[10], 11, 12, Confirmation::ServedToUser),
-        // The hour is over.
+        // More than an hour after the serving.
         (&[10], 11, 71, Confirmation::Independent),
         (&[10, 40], 30, 75, Confirmation::ServedToUser),
         (&[10, 40], 9, 75, Confirmation::Independent),
-        // Served again a day later: what came before that no longer counts.
+        // Served again a day later: the earlier serving no longer counts.
         (&[10, 1_500], 1_499, 1_501, Confirmation::Independent),
         (&[10, 1_500], 1_500, 1_501, Confirmation::ServedToUser),
         (&[10, 1_400], 1_399, 1_401, Confirmation::ServedToUser),
@@ -395,7 +423,7 @@ fn a_client_is_told_apart_if_it_was_connected_before_the_first_serving_of_the_la
         node.now = START.plus(minutes(now));
         let confirmed = confirm(&mut node, below(2, minutes(connected)), entry);
         assert_eq!(confirmed, expected, "{served:?}, {connected}, {now}");
-        // The one that was served stays primed, however long ago that was.
+        // The served client stays primed for ever.
         node.now = node.now.plus(minutes(3_000));
         let confirmed = confirm(&mut node, below(1, minutes(0)), entry);
         assert_eq!(confirmed, Confirmation::ServedToClient, "{served:?}");
@@ -403,7 +431,7 @@ fn a_client_is_told_apart_if_it_was_connected_before_the_first_serving_of_the_la
 }
 
 #[test]
-fn a_client_is_not_told_from_callers_that_are_not_known_nor_they_from_it() {
+fn clients_and_unknown_callers_are_not_distinguished() {
     use Confirmation::{Independent, ServedToUser};
     let unknown = CallerRow { uid: Some(7), ..CallerRow::default() };
     let typed = CallerRow { client_process: ClientProcess::Terminal, ..unknown };
@@ -418,7 +446,7 @@ fn a_client_is_not_told_from_callers_that_are_not_known_nor_they_from_it() {
         (typed, client, Independent),
         (typed, unknown, Independent),
         (client, other_user, Independent),
-        // Over TCP it may be any user.
+        // Over TCP the caller may be any user.
         (CallerRow::default(), client, ServedToUser),
         (client, CallerRow::default(), ServedToUser),
     ] {
@@ -455,7 +483,7 @@ fn a_process_between_a_client_and_its_caller_makes_no_second_client() {
 }
 
 #[test]
-fn of_one_users_agents_one_confirmation_counts_again_on_the_next_day() {
+fn one_confirmation_per_user_counts_again_on_the_next_day() {
     let mut node = Node::start(1, 1);
     let entry = node.create("read");
     let (one, two) = (below(1, minutes(0)), below(2, minutes(0)));
@@ -469,7 +497,7 @@ fn of_one_users_agents_one_confirmation_counts_again_on_the_next_day() {
 }
 
 #[test]
-fn a_finding_is_judged_by_the_client_that_recorded_it() {
+fn a_finding_counts_for_the_client_that_recorded_it() {
     let mut node = Node::start(1, 1);
     let (first, second) = (node.create("first"), node.create("second"));
     node.now = START.plus(minutes(5));
@@ -479,10 +507,10 @@ fn a_finding_is_judged_by_the_client_that_recorded_it() {
     node.now = START.plus(minutes(8));
     let (before, after) = (below(2, minutes(4)), below(3, minutes(6)));
     for (caller, entry, found, became) in [
-        (after, first, SQL[0], Became::Reinforced),
-        (before, second, CACHE[0], Became::Confirmed),
-        // Of one user's agents one counts.
-        (below(4, minutes(4)), second, CACHE[1], Became::Reinforced),
+        (after, first, SQL[0], FindingResolution::Reinforced),
+        (before, second, CACHE[0], FindingResolution::Confirmed),
+        // Of one user's agents only one counts.
+        (below(4, minutes(4)), second, CACHE[1], FindingResolution::Reinforced),
     ] {
         let task = begin(&mut node);
         let new = NewFinding {
@@ -494,14 +522,15 @@ fn a_finding_is_judged_by_the_client_that_recorded_it() {
             repositories: Vec::new(),
             dismissal: None,
             workspace: WorkspaceId::MAIN,
+            is_once: false,
         };
-        by(&mut node, caller, Command::Finding(Box::new(FindingAct::Record(task, new))));
+        by(&mut node, caller, Command::Finding(Box::new(FindingCommand::Record(task, new))));
         end(&mut node, task, Vec::new()).unwrap();
         let (entry, others) = (Some((entry, BTreeSet::new())), Vec::new());
         let finding = FindingKey { task, number: 1 };
-        let compared = Compared { finding, is_dismissed: false, entry, others };
-        match node.run(Command::Finding(Box::new(FindingAct::Settle(compared)))) {
-            Ok(Receipt::Finding(FindingDone::Settled(Some(fate)))) => {
+        let compared = ComparedFinding { finding, is_dismissed: false, entry, others };
+        match node.run(Command::Finding(Box::new(FindingCommand::Settle(compared)))) {
+            Ok(Receipt::Finding(FindingReceipt::Settled(Some(fate)))) => {
                 assert_eq!(fate.became, became, "{}", fate.reason);
             }
             other => panic!("{other:?}"),

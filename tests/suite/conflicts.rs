@@ -1,13 +1,15 @@
-//! Conflicting versions: two real nodes edit one entry apart, meet again, and one of them settles it.
+//! Edit conflicts: two real nodes edit one entry while disconnected, sync again, and one of them
+//! resolves it.
 
-use crate::peer::Peer;
-use crate::program::{eventually, klnode, printed, run, told};
+use crate::support::conformance::conforms;
+use crate::support::peer::Peer;
+use crate::support::process::{eventually, klnode, printed, run, told};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Output;
 
-/// Two members of one workspace, and an entry on which both nodes have edited fields apart.
+/// Two members of one workspace, and an entry whose fields both nodes have edited.
 struct Apart {
     here: Peer,
     there: Peer,
@@ -15,10 +17,10 @@ struct Apart {
 }
 
 impl Apart {
-    /// Both set each of these fields, `here` first.
+    /// Both nodes set each of these fields, `here` first.
     fn edited(fields: &[&str]) -> Self {
         let (mut here, mut there) = (named("anna"), named("bert"));
-        there.json(&["join", &here.ticket(&["team"])]);
+        there.json(&["peer", "join", &here.ticket(&["team"])]);
         let entry = here.add("retries in the billing worker", &["--workspace", "team"]);
         there.found("retries billing worker", &entry);
         there.stop();
@@ -41,7 +43,7 @@ impl Apart {
         node.json(&["show", &self.entry])
     }
 
-    /// Waits until neither node has a conflict, and both show this.
+    /// Waits until neither node has a conflict, and both show this text.
     fn settled(&self, field: &str, text: &str) {
         for node in [&self.here, &self.there] {
             eventually("the conflict has ended", || {
@@ -52,12 +54,12 @@ impl Apart {
         }
     }
 
-    /// Types `resolve` with an editor that runs a script.
+    /// Runs `edit --resolve` with an editor that runs a script.
     fn resolve_with(&self, script: &str, words: &[&str]) -> Output {
         let editor = self.editor(script);
         let mut command = klnode(&self.here.home);
         command.env("EDITOR", editor).env("TMPDIR", self.drafts());
-        command.arg("resolve").arg(&self.entry).args(words).output().unwrap()
+        command.args(["edit", &self.entry, "--resolve"]).args(words).output().unwrap()
     }
 
     fn editor(&self, script: &str) -> PathBuf {
@@ -92,6 +94,7 @@ fn edit(node: &Peer, entry: &str, fields: &[&str], by: &str) {
 
 #[test]
 fn show_lists_every_version_with_its_author_and_time_on_both_nodes() {
+    conforms("S004-106");
     let apart = Apart::edited(&["content"]);
     let of = |node: &Peer| {
         let versions = apart.shown(node)["versions"].as_array().unwrap().clone();
@@ -112,16 +115,16 @@ fn show_lists_every_version_with_its_author_and_time_on_both_nodes() {
     let year = "version       content 1 by you, 20";
     assert!(text.contains(year) && text.contains("version       content 2 by bert, 20"), "{text}");
     assert!(text.contains("| The content as anna has it."), "{text}");
-    assert!(text.contains("settle        klnode resolve L-"), "{text}");
+    assert!(text.contains("settle        klnode edit L-"), "{text}");
 }
 
 #[test]
-fn a_version_that_is_taken_ends_the_conflict_on_both_nodes() {
+fn taking_a_version_ends_the_conflict_on_both_nodes() {
     let apart = Apart::edited(&["content"]);
-    let wrong = apart.here.type_in(&["resolve", &apart.entry, "--take", "3"]);
+    let wrong = apart.here.type_in(&["edit", &apart.entry, "--take", "3"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(told(&wrong).contains("there are 1 to 2"), "{}", told(&wrong));
-    let resolved = apart.here.json(&["resolve", &apart.entry, "--take", "1"]);
+    let resolved = apart.here.json(&["edit", &apart.entry, "--take", "1"]);
     assert_eq!(resolved["settled"][0]["field"], "content");
     assert_eq!(resolved["settled"][0]["author_name"], "you");
     assert_eq!(
@@ -129,36 +132,34 @@ fn a_version_that_is_taken_ends_the_conflict_on_both_nodes() {
         (&json!(2), &json!([]))
     );
     apart.settled("content", "The content as anna has it.");
-    let again = apart.there.type_in(&["resolve", &apart.entry, "--take", "1"]);
+    let again = apart.there.type_in(&["edit", &apart.entry, "--take", "1"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(told(&again).contains("it has no conflicting versions"), "{}", told(&again));
+    assert!(told(&again).contains("has no edit conflict"), "{}", told(&again));
 }
 
 #[test]
-fn of_several_contested_fields_one_is_named() {
+fn with_several_conflicting_fields_one_must_be_named() {
     let apart = Apart::edited(&["title", "content"]);
-    let unclear = apart.here.type_in(&["resolve", &apart.entry, "--take", "2"]);
+    let unclear = apart.here.type_in(&["edit", &apart.entry, "--take", "2"]);
     assert_eq!(unclear.status.code(), Some(2));
-    assert!(told(&unclear).contains("several fields are contested: title, content"));
-    let words = ["resolve", &apart.entry, "--take", "2", "--field", "title"];
+    assert!(told(&unclear).contains("have an edit conflict: title, content"));
+    let words = ["edit", &apart.entry, "--take", "title=2"];
     let resolved = apart.here.json(&words);
     assert_eq!(resolved["settled"][0]["author_name"], "bert");
     assert_eq!(resolved["contested"], json!(["content"]));
-    apart.here.json(&["resolve", &apart.entry, "--take", "1", "--field", "content"]);
+    apart.here.json(&["edit", &apart.entry, "--take", "content=1"]);
     apart.settled("title", "The title as bert has it.");
     apart.settled("content", "The content as anna has it.");
 }
 
 #[test]
-fn an_editor_opens_with_all_versions_and_its_text_ends_the_conflict() {
+fn the_editor_shows_all_versions_and_its_text_ends_the_conflict() {
     let apart = Apart::edited(&["content"]);
-    // What the editor is given is kept to be looked at.
+    // The editor's input is copied for inspection.
     let given = apart.here.home.with_file_name("given");
     let script = format!("cp \"$1\" {}\nprintf 'Both are right.\\n' > \"$1\"", given.display());
     let output = apart.resolve_with(&script, &[]);
-    assert!(
-        printed(&output).contains("content settled: the new text takes the place of 2 versions")
-    );
+    assert!(printed(&output).contains("content settled: the new text replaces 2 versions"));
     let given = fs::read_to_string(given).unwrap();
     for part in [
         "<<<<<<< version 1 by you, 20",
@@ -172,7 +173,7 @@ fn an_editor_opens_with_all_versions_and_its_text_ends_the_conflict() {
 }
 
 #[test]
-fn an_unchanged_or_empty_file_and_left_markers_settle_nothing() {
+fn an_unchanged_or_empty_file_and_remaining_markers_resolve_nothing() {
     let apart = Apart::edited(&["content"]);
     for script in ["true", ": > \"$1\""] {
         let output = apart.resolve_with(script, &[]);
@@ -186,23 +187,23 @@ fn an_unchanged_or_empty_file_and_left_markers_settle_nothing() {
     assert!(told(&output).contains(kept.to_str().unwrap()), "{}", told(&output));
     assert!(fs::read_to_string(kept).unwrap().contains("The content as bert has it."));
     assert_eq!(apart.shown(&apart.here)["contested"], json!(["content"]));
-    // Without an editor and a terminal it says what to type instead.
-    let output = run(&apart.here.home, &["resolve", &apart.entry]);
+    // Without an editor and a terminal the message names the alternative.
+    let output = run(&apart.here.home, &["edit", &apart.entry, "--resolve"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("name a version with --take NUMBER"), "{}", told(&output));
+    assert!(told(&output).contains("Keep a version with --take NUMBER"), "{}", told(&output));
 }
 
 #[test]
-fn retracting_somebody_elses_entry_says_that_only_own_statements_were_withdrawn() {
+fn retracting_anothers_entry_withdraws_only_own_statements() {
     let apart = Apart::edited(&["content"]);
-    apart.there.json(&["resolve", &apart.entry, "--take", "2"]);
-    let output = apart.there.type_in(&["retract", &apart.entry]);
+    apart.there.json(&["edit", &apart.entry, "--take", "2"]);
+    let output = apart.there.type_in(&["forget", "--retract", &apart.entry]);
     let said = printed(&output);
     assert!(said.contains("only your own statements were withdrawn"), "{said}");
     assert!(said.contains("the text by anna"), "{said}");
     let shown = apart.shown(&apart.there);
     assert_eq!(shown["content"], "The content as anna has it.");
     let own = apart.here.add("an entry of one's own", &[]);
-    let done = apart.here.json(&["retract", &own]);
+    let done = apart.here.json(&["forget", "--retract", &own]);
     assert_eq!(done.get("remains_by"), None, "{done}");
 }

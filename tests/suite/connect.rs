@@ -1,6 +1,8 @@
-//! Configuring clients: copies of real-looking settings, the real program, and every byte compared.
+//! Configuration of clients: copies of realistic settings, the real program, and every byte
+//! compared.
 
-use crate::program::{PROGRAM, klnode, start, told};
+use crate::support::conformance::conforms;
+use crate::support::process::{PROGRAM, klnode, start, told};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -9,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/connect");
 
-/// Each client's file in the user's folder, and the fixture that lies there.
+/// Each client's file in the user's folder, and the fixture placed there.
 const FILES: [(&str, &str, &str); 7] = [
     ("claude-code", ".claude.json", "claude-code.json"),
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "claude-desktop.json"),
@@ -21,7 +23,7 @@ const FILES: [(&str, &str, &str); 7] = [
 ];
 const HOOKS_FILE: &str = ".claude/settings.json";
 
-/// A person with a home of their own, and a node's home in it.
+/// A person with a home folder, and a node's home in it.
 struct Person {
     folder: tempfile::TempDir,
 }
@@ -31,7 +33,7 @@ impl Person {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With settings of every client, each changed a little.
+    /// A person with settings of every client, each changed a little.
     fn with_every_client(change: fn(&str) -> String) -> Self {
         let person = Self::new();
         for (_, path, fixture) in
@@ -62,14 +64,14 @@ impl Person {
         command.current_dir(self.folder.path()).output().unwrap()
     }
 
-    /// The exit code and what was printed.
+    /// Exit code and output.
     fn connect(&self, arguments: &[&str]) -> (i32, String) {
         let output = self.run(arguments);
         let printed = String::from_utf8(output.stdout.clone()).unwrap();
         (output.status.code().expect("an exit code"), printed + &told(&output))
     }
 
-    /// Every file below the user's folder with its bytes, but for the node's.
+    /// Every file below the user's folder with its bytes, except for the node's.
     fn everything(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut found = Vec::new();
         let mut folders = vec![self.folder.path().to_owned()];
@@ -96,14 +98,14 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Whether one text is the other with a piece put in.
+/// Whether `new` is `old` with an insertion.
 fn is_grown(old: &str, new: &str) -> bool {
     let same = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
     (0..=same).any(|at| new.as_bytes().ends_with(&old.as_bytes()[at..]))
 }
 
 #[test]
-fn every_client_is_shown_asked_for_connected_once_and_undone_to_the_last_byte() {
+fn every_client_is_connected_once_and_undone_to_the_last_byte() {
     let variants: [fn(&str) -> String; 4] = [
         |text| text.to_owned(),
         |text| text.replace('\n', "\r\n"),
@@ -115,7 +117,7 @@ fn every_client_is_shown_asked_for_connected_once_and_undone_to_the_last_byte() 
         let before = person.everything();
         let (code, said) = person.connect(&[]);
         assert_eq!(code, 1, "{said}");
-        assert!(said.contains("Nothing was written. Say it with --yes."), "{said}");
+        assert!(said.contains("Nothing was written. Confirm with --yes."), "{said}");
         for (client, path, _) in FILES {
             assert!(said.contains(&format!("\n+++ {}\n", person.path(path).display())), "{said}");
             let line = said.lines().find(|line| line.starts_with(client)).expect(client);
@@ -148,7 +150,7 @@ fn every_client_is_shown_asked_for_connected_once_and_undone_to_the_last_byte() 
 }
 
 #[test]
-fn a_check_says_what_is_missing_and_is_content_when_nothing_is() {
+fn a_check_reports_missing_settings_and_passes_without_any() {
     let person = Person::with_every_client(str::to_owned);
     let (code, said) = person.connect(&["--check"]);
     assert_eq!(code, 1);
@@ -174,13 +176,14 @@ fn a_check_says_what_is_missing_and_is_content_when_nothing_is() {
     fs::write(&path, text(&path).replace(PROGRAM, "/nowhere/klnode")).unwrap();
     let (code, said) = person.connect(&["--check", "cursor"]);
     assert_eq!(code, 1);
-    assert!(said.contains("/nowhere/klnode cannot be run: connect again"), "{said}");
+    assert!(said.contains("/nowhere/klnode cannot be run; run `klnode connect` again"), "{said}");
     assert_eq!(person.connect(&["--yes", "cursor"]).0, 0);
     assert_eq!(person.connect(&["--check", "cursor"]).0, 0, "a moved program is followed");
 }
 
 #[test]
-fn hooks_are_off_until_asked_for_and_undone_alone() {
+fn hooks_are_off_by_default_and_can_be_undone_alone() {
+    conforms("S002-05");
     let person = Person::with_every_client(str::to_owned);
     let before = text(&person.path(HOOKS_FILE));
     assert_eq!(person.connect(&["--yes", "claude-code"]).0, 0);
@@ -206,24 +209,21 @@ fn hooks_are_off_until_asked_for_and_undone_alone() {
     assert_eq!(code, 0, "{said}");
     assert!(
         said.contains("claude-code (hooks)     connected "),
-        "hooks that are there are told: {said}"
+        "existing hooks are reported: {said}"
     );
     assert_eq!(person.connect(&["--undo", "--hooks", "--yes", "claude-code"]).0, 0);
     let (code, said) = person.connect(&["--check", "claude-code"]);
-    assert!(
-        code == 0 && !said.contains("(hooks)"),
-        "hooks that nobody wants are not missed: {said}"
-    );
+    assert!(code == 0 && !said.contains("(hooks)"), "hooks are optional: {said}");
     assert_eq!(person.connect(&["--check", "--hooks", "claude-code"]).0, 1);
     assert_eq!(text(&person.path(HOOKS_FILE)), before);
     assert!(text(&person.path(".claude.json")).contains(PROGRAM), "the server stays");
     let (code, said) = person.connect(&["--hooks", "--yes", "zed"]);
     assert_eq!(code, 2);
-    assert!(said.contains("only claude-code has them"), "{said}");
+    assert!(said.contains("Only claude-code has hooks"), "{said}");
 }
 
 #[test]
-fn an_entry_whose_flags_stand_before_the_verb_is_one_that_starts() {
+fn an_entry_with_flags_before_the_verb_is_valid() {
     let person = Person::new();
     for args in [r#"["--home", "/srv/k", "mcp"]"#, r#"["--home=/srv/k", "mcp"]"#] {
         let klnode = format!(r#"{{"command": "/old/klnode", "args": {args}}}"#);
@@ -241,31 +241,31 @@ fn an_entry_whose_flags_stand_before_the_verb_is_one_that_starts() {
 }
 
 #[test]
-fn what_came_with_a_project_is_refused_where_it_says_more_than_what_is_run() {
+fn project_settings_with_extra_keys_are_refused() {
     let person = Person::new();
     let theirs = r#"{"mcpServers": {"klnode": {"command": "x", "env": {"LD_PRELOAD": "./x.so"}}}}"#;
     person.write(".mcp.json", theirs.as_bytes());
     let (code, said) = person.connect(&["--project", "--yes", "claude-code"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains(":1:44: `klnode` has `env` here, "), "{said}");
+    assert!(said.contains(":1:44: `klnode` has `env` here. "), "{said}");
     assert_eq!(text(&person.path(".mcp.json")), theirs);
 }
 
 #[test]
-fn a_broken_file_is_named_with_its_place_and_left_alone_and_others_go_on() {
+fn an_invalid_file_is_reported_with_its_position_and_left_unchanged() {
     let person = Person::with_every_client(str::to_owned);
     for (fixture, place) in [
-        ("broken-comma.json", ":4:5: a comma is missing before this"),
-        ("broken-twice.json", ":4:3: `mcpServers` stands here again"),
+        ("broken-comma.json", ":4:5: A comma is missing before this"),
+        ("broken-twice.json", ":4:3: `mcpServers` is defined a second time here"),
         ("broken-kind.json", ":2:17: `mcpServers` is an array; it must be an object"),
-        ("broken-comment.json", ":2:20: a comment begins here and does not end"),
-        ("broken-end.json", ":2:17: what is opened here is not closed"),
+        ("broken-comment.json", ":2:20: A comment starts here and does not end"),
+        ("broken-end.json", ":2:17: This object or array is not closed"),
     ] {
         let bytes = fs::read(Path::new(FIXTURES).join(fixture)).unwrap();
         person.write(".cursor/mcp.json", &bytes);
         for arguments in [&["--yes", "cursor", "gemini"][..], &["--undo", "--yes", "cursor"]] {
             let (code, said) = person.connect(arguments);
-            // What is wrong beside our entry does not matter when there is none to take out.
+            // A fault outside our entry does not matter if there is no entry to remove.
             let is_harmless = arguments[0] == "--undo" && fixture == "broken-kind.json";
             assert_eq!(code, i32::from(!is_harmless), "{fixture}: {said}");
             let expected = format!("{}{place}", person.path(".cursor/mcp.json").display());
@@ -279,26 +279,26 @@ fn a_broken_file_is_named_with_its_place_and_left_alone_and_others_go_on() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_or_written_is_left_alone() {
+fn an_unreadable_or_read_only_file_is_left_unchanged() {
     let person = Person::new();
     let file = person.path(".cursor/mcp.json");
     person.write(".cursor/mcp.json", b"{\n  \"a\": \"\xE9\"\n}\n");
     let (code, said) = person.connect(&["--yes"]);
     assert_eq!(code, 1);
-    assert!(said.contains(":2:9: it is not UTF-8"), "{said}");
+    assert!(said.contains(":2:9: The file is not UTF-8"), "{said}");
 
     fs::write(&file, "{}").unwrap();
     fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
     let (code, said) = person.connect(&["--yes"]);
     assert_eq!(code, 1);
-    assert!(said.contains("it is read-only; allow writing (chmod u+w)"), "{said}");
+    assert!(said.contains("The file is read-only. Allow writing (chmod u+w)"), "{said}");
     assert_eq!(text(&file), "{}");
 
     fs::remove_file(&file).unwrap();
     symlink("mcp.json", &file).unwrap();
     let (code, said) = person.connect(&["--yes"]);
     assert_eq!(code, 1);
-    assert!(said.contains("it cannot be found"), "{said}");
+    assert!(said.contains("The file was not found"), "{said}");
     assert!(file.symlink_metadata().unwrap().is_symlink());
 }
 
@@ -319,7 +319,7 @@ fn a_linked_file_stays_a_link_and_keeps_its_mode() {
 }
 
 #[test]
-fn what_a_client_wrote_since_stays_when_it_is_undone() {
+fn undo_keeps_later_changes_by_the_client() {
     let person = Person::with_every_client(str::to_owned);
     let before = text(&person.path(".claude.json"));
     assert_eq!(person.connect(&["--yes", "claude-code"]).0, 0);
@@ -331,7 +331,7 @@ fn what_a_client_wrote_since_stays_when_it_is_undone() {
 }
 
 #[test]
-fn a_client_that_is_named_gets_a_file_and_a_project_its_own() {
+fn a_named_client_gets_a_new_file_and_a_project_its_own() {
     let person = Person::new();
     let (code, said) = person.connect(&["--yes"]);
     assert_eq!(code, 1);
@@ -340,7 +340,7 @@ fn a_client_that_is_named_gets_a_file_and_a_project_its_own() {
     assert!(text(&person.path(".codex/config.toml")).starts_with("[mcp_servers.klnode]\n"));
     assert!(text(&person.path(".config/zed/settings.json")).contains("\"context_servers\""));
     assert_eq!(person.connect(&["--undo", "--yes", "codex", "zed"]).0, 0);
-    assert!(person.everything().is_empty(), "what was made is gone");
+    assert!(person.everything().is_empty(), "created files are removed");
 
     assert_eq!(person.connect(&["--project", "--yes", "claude-code", "vscode"]).0, 0);
     let made: Value = serde_json::from_str(&text(&person.path(".mcp.json"))).unwrap();
@@ -353,7 +353,7 @@ fn a_client_that_is_named_gets_a_file_and_a_project_its_own() {
     assert_eq!(code, 2, "{said}");
     let (code, said) = person.connect(&["emacs"]);
     assert_eq!(code, 2);
-    assert!(said.contains("configure `emacs`: it must be one of claude-code,"), "{said}");
+    assert!(said.contains("Unknown client `emacs`. Use one of claude-code,"), "{said}");
     let (code, said) = person.connect(&["generic"]);
     assert_eq!(code, 0);
     let snippet: Value = serde_json::from_str(&said).unwrap();

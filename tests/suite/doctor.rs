@@ -1,14 +1,13 @@
-//! The doctor on homes that are really ill, and the units that keep a node running.
+//! The doctor on damaged homes, and the service units that keep a node running.
 
-use crate::homes::settle;
-use crate::program::{
-    PROGRAM, Running, banner, json, klnode, printed, refusal, run, signal, start, told,
+use crate::support::homes::settle;
+use crate::support::process::{
+    PROGRAM, Running, banner, checks, json, klnode, printed, refusal, run, signal, start, told,
 };
-use klnode::engine::{Arrival, Command};
-use klnode::query::doctor;
-use klnode::store::Layout;
 use klnode_crdt::record::Record;
-use klnode_tests::node::{Node, START, exchange};
+use klnode_engine::{Command, DeliveredRecord};
+use klnode_home::Layout;
+use klnode_tests::test_engine::{Node, START, exchange};
 use serde_json::Value;
 use std::fs;
 use std::ops::ControlFlow;
@@ -17,15 +16,16 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the doctor says of one check: the verdict and the sentence.
+/// Verdict and sentence of one check.
 #[track_caller]
 fn says(home: &Path, check: &str) -> (String, String) {
-    let findings = json(home, &["doctor"]);
+    let findings = json(home, &["check", "home", "store"]);
     let of = |finding: &&Value| finding["check"] == check;
-    let found = findings.as_array().unwrap().iter().find(of);
-    let found = found.unwrap_or_else(|| panic!("nothing is said of {check}: {findings}"));
+    let findings = checks(&findings);
+    let found = findings.iter().find(of);
+    let found = found.unwrap_or_else(|| panic!("no finding about {check}: {findings:?}"));
     let is_ok = found["verdict"] == "ok";
-    assert_eq!(found["way_out"].is_null(), is_ok, "a way out where one is needed: {found}");
+    assert_eq!(found["way_out"].is_null(), is_ok, "only a problem has a fix: {found}");
     let text = |name: &str| found[name].as_str().unwrap().to_owned();
     (text("verdict"), text("says"))
 }
@@ -34,13 +34,13 @@ fn says(home: &Path, check: &str) -> (String, String) {
 fn expect(home: &Path, check: &str, verdict: &str, part: &str) {
     let (found, says) = says(home, check);
     assert!(found == verdict && says.contains(part), "{check}: {found}, {says}");
-    let code = run(home, &["doctor"]).status.code();
-    let text = String::from_utf8(run(home, &["doctor"]).stdout).unwrap();
+    let code = run(home, &["check", "home", "store"]).status.code();
+    let text = String::from_utf8(run(home, &["check", "home", "store"]).stdout).unwrap();
     assert_eq!(code, Some(i32::from(text.contains("FAIL "))), "{text}");
     assert!(verdict != "fail" || code == Some(1), "{text}");
 }
 
-/// A home whose node has stopped, with some entries.
+/// A home of a stopped node with some entries.
 fn stopped(home: &Path) -> PathBuf {
     let mut node = Node::start(1, 1);
     for n in 0..30 {
@@ -53,7 +53,7 @@ fn stopped(home: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_sound_home_is_in_order_with_a_node_and_without_one() {
+fn a_sound_home_passes_with_and_without_a_running_node() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     stopped(&home);
@@ -61,22 +61,24 @@ fn a_sound_home_is_in_order_with_a_node_and_without_one() {
         expect(&home, check, "ok", "");
     }
     let (_, said) = says(&home, "records");
-    assert_eq!(said, "60 records of 30 entries, 0 of them forgotten, verify");
+    assert_eq!(said, "60 records of 30 entries, 0 of them forgotten, were verified.");
     expect(&home, "person", "warn", "unprotected");
     let (_node, _) = start(&home);
     expect(&home, "socket", "ok", "a node answers");
     expect(&home, "records", "ok", "60 records of 30 entries");
-    let output = klnode(&home).args(["--set", "trust.hop_max=2", "doctor", "--json"]).output();
+    let output = klnode(&home)
+        .args(["--set", "trust.hop_max=2", "check", "home", "store", "--json"])
+        .output();
     let said = String::from_utf8(output.unwrap().stdout).unwrap();
-    assert!(said.contains("changed: trust.hop_max"), "{said}");
+    assert!(said.contains("Changed: trust.hop_max"), "{said}");
 }
 
 #[test]
-fn a_home_that_is_not_there_or_open_to_others_is_told() {
+fn a_missing_or_accessible_home_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    expect(&home, "home", "fail", "there is no home at");
-    assert!(!home.exists(), "looking makes nothing");
+    expect(&home, "home", "fail", "There is no home at");
+    assert!(!home.exists(), "a check creates nothing");
     let store = stopped(&home);
     let open = |path: &Path, mode| {
         fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
@@ -96,7 +98,7 @@ fn a_home_that_is_not_there_or_open_to_others_is_told() {
 }
 
 #[test]
-fn damage_anywhere_in_a_store_is_found_or_harms_nothing() {
+fn damage_anywhere_in_a_store_is_found_or_harmless() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let store = stopped(&home);
@@ -106,28 +108,28 @@ fn damage_anywhere_in_a_store_is_found_or_harms_nothing() {
     damaged[title] ^= 0x20;
     fs::write(&store, &damaged).unwrap();
     expect(&home, "records", "fail", "damaged");
-    assert_eq!(fs::read(&store).unwrap(), damaged, "looking changes nothing");
+    assert_eq!(fs::read(&store).unwrap(), damaged, "a check changes nothing");
     let mut found = 0;
     for at in (0..bytes.len()).step_by(bytes.len() / 40) {
         let mut damaged = bytes.clone();
         damaged[at..(at + 64).min(bytes.len())].fill(0xA5);
         fs::write(&store, &damaged).unwrap();
-        let output = run(&home, &["doctor"]);
+        let output = run(&home, &["check", "home", "store"]);
         let text = String::from_utf8(output.stdout.clone()).unwrap();
         let last = text.lines().last().unwrap_or_default();
         assert!(last.contains(" failure"), "at {at}: {text} {}", told(&output));
         assert_eq!(told(&output), "", "at {at}");
         found += usize::from(output.status.code() == Some(1));
     }
-    assert!(found > 0, "some of it hit something");
+    assert!(found > 0, "some damage was detected");
     for content in [&b""[..], b"not a store", &bytes[..bytes.len() / 3]] {
         fs::write(&store, content).unwrap();
-        expect(&home, "store", "fail", "it is damaged");
+        expect(&home, "store", "fail", "is damaged");
     }
 }
 
 #[test]
-fn tables_that_contradict_each_other_are_told() {
+fn inconsistent_tables_are_reported() {
     use redb::{Database, TableDefinition};
     const VIEWS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("views");
     const HELD: TableDefinition<'_, &[u8; 81], &[u8; 8]> = TableDefinition::new("held");
@@ -155,31 +157,31 @@ fn tables_that_contradict_each_other_are_told() {
 }
 
 #[test]
-fn what_a_dead_node_left_and_what_holds_the_store_is_told() {
+fn a_stale_socket_and_a_locked_store_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let store = stopped(&home);
     let (mut node, _) = start(&home);
     node.0.kill().unwrap();
     node.0.wait().unwrap();
-    expect(&home, "socket", "warn", "a node that was killed left");
+    expect(&home, "socket", "warn", "A killed node left");
     fs::write(home.join("store.copy"), "half").unwrap();
     fs::write(home.join("x.jsonl.77.part"), "half").unwrap();
     expect(&home, "leftovers", "warn", "store.copy");
     expect(&home, "leftovers", "warn", "x.jsonl.77.part");
     fs::remove_file(home.join("klnode.sock")).unwrap();
     fs::write(home.join("klnode.sock"), "no socket").unwrap();
-    expect_offline(&home, "socket", "is no socket");
+    expect_offline(&home, "socket", "is not a socket");
     fs::remove_file(home.join("klnode.sock")).unwrap();
     let database = redb::Database::open(&store).unwrap();
-    expect(&home, "store", "fail", "another klnode is using it");
+    expect(&home, "store", "fail", "in use by another klnode process");
     drop(database);
     let _listener = UnixListener::bind(folder.path().join("elsewhere.sock")).unwrap();
-    expect(&home, "store", "ok", "it opens");
+    expect(&home, "store", "ok", "The store opens.");
 }
 
 #[test]
-fn a_store_that_another_is_about_to_have_is_left_alone_and_nobody_is_to_be_stopped() {
+fn a_briefly_locked_store_is_left_unchanged_without_advice_to_stop_a_process() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     let store = stopped(&home);
@@ -189,30 +191,32 @@ fn a_store_that_another_is_about_to_have_is_left_alone_and_nobody_is_to_be_stopp
     // As a node that repairs its store before it answers.
     let _database = redb::Database::open(&store).unwrap();
     expect(&home, "store", "fail", "such as a node that is starting or ending");
-    let said = String::from_utf8(run(&home, &["doctor"]).stdout).unwrap();
-    assert!(said.contains("run `klnode doctor` again in a moment"), "{said}");
-    assert!(!said.contains("stop the process"), "{said}");
+    let said = String::from_utf8(run(&home, &["check", "home", "store"]).stdout).unwrap();
+    assert!(said.contains("Run `klnode check` again in a moment"), "{said}");
+    assert!(!said.contains("Stop the process"), "{said}");
 }
 
 #[test]
-fn a_node_that_starts_while_the_doctor_looks_is_told_who_may_have_the_home() {
+fn a_node_that_starts_during_a_check_names_the_doctor() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     stopped(&home);
     start(&home).0.stop();
     let mut said = None;
-    let findings = doctor::store_file(&Layout::new(&home), None, START, &mut |_, _| {
+    let findings = klnode_doctor::store_file(&Layout::new(&home), None, START, &mut |_, _| {
         said.get_or_insert_with(|| refusal(&home));
         ControlFlow::Continue(())
     });
     let said = said.expect("it was looked at");
-    assert!(said.contains("cannot use the home ") && said.contains("`klnode doctor`"), "{said}");
-    let is_fine = |finding: &doctor::Finding| finding.verdict != doctor::Verdict::Fail;
-    assert!(findings.unwrap().iter().all(is_fine), "the doctor goes on");
+    assert!(said.contains("Cannot use the home ") && said.contains("`klnode check`"), "{said}");
+    let is_fine = |finding: &klnode_api_types::health_check::Finding| {
+        finding.verdict != klnode_api_types::health_check::CheckResult::Fail
+    };
+    assert!(findings.unwrap().iter().all(is_fine), "the doctor continues");
 }
 
 #[test]
-fn a_node_that_stands_still_is_told_and_waited_for_no_longer() {
+fn a_hung_node_is_reported_after_a_timeout() {
     let home = tempfile::tempdir().unwrap();
     let (node, _) = start(home.path());
     signal(&node.0, "STOP");
@@ -224,13 +228,13 @@ fn a_node_that_stands_still_is_told_and_waited_for_no_longer() {
 /// As [`expect`], for a socket that no client can connect to.
 #[track_caller]
 fn expect_offline(home: &Path, check: &str, part: &str) {
-    let output = run(home, &["doctor"]);
+    let output = run(home, &["check", "home", "store"]);
     let text = String::from_utf8(output.stdout.clone()).unwrap() + &told(&output);
     assert!(text.contains(check) && text.contains(part), "{text}");
 }
 
 #[test]
-fn clocks_quarantine_and_equivocation_are_told() {
+fn clocks_quarantine_and_equivocation_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     // A record from the year 2100.
     let home = folder.path().join("ahead");
@@ -238,7 +242,7 @@ fn clocks_quarantine_and_equivocation_are_told() {
     node.now = START.plus(Duration::from_secs(75 * 365 * 86_400));
     node.create("from the future");
     settle(&home, node, 1);
-    expect(&home, "clock", "warn", "a record of this node is stamped ");
+    expect(&home, "clock", "warn", "A record of this node is stamped ");
 
     // Two lives of one home in one slot: the same boot, different texts.
     let (mut one, mut two) = (Node::start(2, 7), Node::start(2, 7));
@@ -249,30 +253,32 @@ fn clocks_quarantine_and_equivocation_are_told() {
     exchange(&mut home_node, &mut two);
     let home = folder.path().join("witness");
     settle(&home, home_node, 1);
-    expect(&home, "equivocation", "warn", "has signed two different things in one place");
+    expect(&home, "equivocation", "warn", "has signed two different records in one slot");
     let culprit = folder.path().join("culprit");
     exchange(&mut one, &mut two);
     settle(&culprit, one, 2);
-    expect(&culprit, "equivocation", "fail", "this node's key has signed two");
+    expect(&culprit, "equivocation", "fail", "This node's key has signed two");
 
-    // A record that waits.
-    let judge = |_: &Record, source: klnode::engine::Source| match source {
-        klnode::engine::Source::Local => klnode::engine::Verdict::Admit,
-        klnode::engine::Source::Peer(_) => klnode::engine::Verdict::Quarantine("odd".into()),
+    // A quarantined record.
+    let judge = |_: &Record, source: klnode_engine::RecordSource| match source {
+        klnode_engine::RecordSource::Local => klnode_engine::ScreenDecision::Admit,
+        klnode_engine::RecordSource::Peer(_) => {
+            klnode_engine::ScreenDecision::Quarantine("odd".into())
+        }
     };
-    let mut careful = Node::start_judged(1, 1, Box::new(judge));
+    let mut careful = Node::start_with_screen(1, 1, Box::new(judge));
     let mut peer = Node::start(3, 3);
     let entry = peer.create("doubtful");
     let held = peer.engine.store().snapshot().unwrap().holding(entry, peer.author()).unwrap();
     let record = held.records().next().unwrap().clone();
     let from = peer.author();
-    careful.run(Command::Ingest(vec![Arrival { record, from }])).unwrap();
+    careful.run(Command::Ingest(vec![DeliveredRecord { record, from }])).unwrap();
     let home = folder.path().join("careful");
     settle(&home, careful, 1);
     expect(&home, "quarantine", "warn", "1 record waits for your decision");
 }
 
-/// The unit with this machine's paths taken out.
+/// The unit without this machine's paths.
 fn unit(home: &Path, arguments: &[&str]) -> (String, String) {
     let output = run(home, arguments);
     let plain = |text: String| {
@@ -284,28 +290,28 @@ fn unit(home: &Path, arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn the_units_are_what_they_were() {
+fn the_service_units_are_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("a home");
-    let (systemd, install) = unit(&home, &["service", "--systemd"]);
+    let (systemd, install) = unit(&home, &["generate", "service", "--systemd"]);
     crate::golden::check("service-systemd.txt", &(systemd + &install));
-    let (launchd, install) = unit(&home, &["service", "--launchd"]);
+    let (launchd, install) = unit(&home, &["generate", "service", "--launchd"]);
     crate::golden::check("service-launchd.txt", &(launchd + &install));
-    assert!(!home.exists(), "printing makes nothing");
-    let both = run(&home, &["service", "--systemd", "--launchd"]);
+    assert!(!home.exists(), "printing creates nothing");
+    let both = run(&home, &["generate", "service", "--systemd", "--launchd"]);
     assert_eq!(both.status.code(), Some(2));
-    let (default, _) = unit(&home, &["service"]);
+    let (default, _) = unit(&home, &["generate", "service"]);
     let expected = if cfg!(target_os = "macos") { "<?xml" } else { "[Unit]" };
     assert!(default.starts_with(expected));
 }
 
 #[test]
-fn the_unit_starts_a_node_that_stops_when_told() {
+fn the_unit_starts_a_node_that_stops_on_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("a home");
-    let unit = printed(&run(&home, &["service", "--systemd"]));
+    let unit = printed(&run(&home, &["generate", "service", "--systemd"]));
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
-    // Its words are quoted as a shell would, where there is nothing else to escape.
+    // Its words are quoted as for a shell, without further escapes.
     let mut command = std::process::Command::new("sh");
     command.arg("-c").arg(format!("exec {line}")).env_clear();
     let child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();

@@ -1,9 +1,10 @@
-//! Events carry what a record changed: the values before it and after it.
+//! Events carry the changes of a record: the values before and after.
 
-use crate::followed::Followed;
-use crate::program::{Running, done, klnode, run, start, text};
-use klnode::api::Limits;
-use klnode_tests::served::{Doors, Served};
+use crate::support::conformance::conforms;
+use crate::support::event_stream::Followed;
+use crate::support::process::{Running, done, klnode, run, start, text};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -25,7 +26,7 @@ fn edit(node: &Served, entry: &str, edit: &Value) {
     assert_eq!(edited.status, 200, "{}", edited.text());
 }
 
-/// What an event says of a field: before and after.
+/// Change of a field in an event: before and after.
 fn change(event: &Value, field: &str) -> Option<(Value, Value)> {
     let changes = event["changes"].as_array().unwrap_or_else(|| panic!("{event}"));
     let of = changes.iter().find(|change| change["field"] == field)?;
@@ -34,6 +35,8 @@ fn change(event: &Value, field: &str) -> Option<(Value, Value)> {
 
 #[test]
 fn an_event_carries_the_values_before_and_after() {
+    conforms("S004-129");
+    conforms("S004-130");
     let node = Served::start(Limits::default(), Doors::Socket);
     let mut events = Followed::new(&node, "?since=0");
     let entry = add(&node);
@@ -65,7 +68,7 @@ fn an_event_carries_the_values_before_and_after() {
 }
 
 #[test]
-fn a_reader_that_comes_late_is_told_the_value_it_had_last() {
+fn a_late_subscriber_gets_the_last_value_it_had() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let entry = add(&node);
     let since = Followed::new(&node, "?since=0").next().unwrap().0;
@@ -77,7 +80,7 @@ fn a_reader_that_comes_late_is_told_the_value_it_had_last() {
 }
 
 #[test]
-fn what_was_taken_back_is_in_no_event() {
+fn retracted_values_are_in_no_event() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let entry = add(&node);
     edit(&node, &entry, &json!({"registers": {"title": NEW}}));
@@ -101,7 +104,7 @@ fn watch_prints_old_and_new_values() {
     let home = folder.path();
     let (_node, _) = start(home);
     let mut command = klnode(home);
-    command.args(["watch", "--since", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(["list", "--follow", "--since", "0"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut watch = Running(command.spawn().unwrap());
     let mut lines = BufReader::new(watch.0.stdout.take().unwrap()).lines();
     let mut until = |part: &str| lines.find(|line| line.as_ref().unwrap().contains(part));

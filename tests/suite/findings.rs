@@ -1,16 +1,17 @@
-//! Findings: two agents that find the same independently make knowledge, an echo does not, and
+//! Findings: two agents that find the same independently create an entry, an echo does not, and
 //! nothing is lost or done twice. Real processes.
 
-use crate::homes::lies_in;
-use crate::program::{Running, eventually, klnode, printed, started, text, told};
-use klnode_tests::served::{Answer, PATIENCE, ask};
+use crate::support::conformance::conforms;
+use crate::support::homes::lies_in;
+use crate::support::process::{Running, eventually, klnode, printed, started, text, told};
+use klnode_tests::test_server::{Answer, PATIENCE, ask};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tempfile::TempDir;
 
-/// The same said twice, in other words; and nothing of one is like anything of another.
+/// Each pair says the same in other words; different pairs have nothing in common.
 pub(crate) const SQL: [&str; 2] = [
     "Customer names go into the report SQL by string concatenation. A quote in a name breaks out of \
      the query.",
@@ -26,11 +27,11 @@ pub(crate) const CACHE: [&str; 2] = [
     "The cache key leaves out the tenant: data of one tenant is served to another.",
 ];
 
-/// Soon, and never while a test runs.
+/// A short delay, and one that never passes during a test.
 const SOON: &str = "10 ms";
 const LATER: &str = "2 days";
 
-/// A node as a process, whose agents find things.
+/// A node as a process, whose agents record findings.
 struct Workplace {
     home: PathBuf,
     node: Running,
@@ -39,7 +40,7 @@ struct Workplace {
 
 fn run(home: &Path, compared_after: &str) -> Running {
     let mut command = klnode(home);
-    let after = format!("provenance.findings_compared_after=\"{compared_after}\"");
+    let after = format!("tuning.tasks.findings_comparison_delay=\"{compared_after}\"");
     command.args(["--set", &after, "--set", "network.listen=[\"/ip4/127.0.0.1/tcp/0\"]"]);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     started(command).0
@@ -53,7 +54,7 @@ impl Workplace {
         Self { home, node, _folder: folder }
     }
 
-    /// Kills the node as `kill -9` does, and starts it again.
+    /// Kills the node with SIGKILL, and starts it again.
     fn kill_and_start(&mut self, compared_after: &str) {
         self.node.0.kill().unwrap();
         self.node.0.wait().unwrap();
@@ -68,7 +69,7 @@ impl Workplace {
         ask(stream, method, path, &headers, body.as_bytes())
     }
 
-    /// What came of a request that must succeed.
+    /// Response of a request that must succeed.
     #[track_caller]
     fn done(&self, path: &str, body: &Value) -> Value {
         let answer = self.ask("POST", path, body);
@@ -97,7 +98,7 @@ impl Workplace {
         self.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": "success"}));
     }
 
-    /// A task of an agent, from its beginning to its end, in which it finds one thing.
+    /// A task of an agent, from its start to its end, with one finding.
     #[track_caller]
     fn find(&self, agent: &str, parent: Option<&str>, finding: &Value) -> String {
         let task = self.begin(agent, parent);
@@ -106,23 +107,23 @@ impl Workplace {
         task
     }
 
-    /// The first finding of a task once it is settled.
+    /// The first finding of a task once it is resolved.
     #[track_caller]
     fn settled(&self, task: &str) -> Value {
         eventually("the finding is settled", || {
             let found = self.get(&format!("/v1/tasks/{task}"))["findings"][0].clone();
-            (found["reason"] != "it is about to be compared").then_some(found)
+            (found["reason"] != "it is queued for comparison").then_some(found)
         })
     }
 
-    /// The entries that were made of findings.
+    /// Entries created from findings.
     fn made(&self) -> Vec<Value> {
         let listed = self.get("/v1/entries?limit=1000")["entries"].clone();
         let entries = listed.as_array().unwrap().iter();
         entries.filter(|entry| entry["type"] == "finding").cloned().collect()
     }
 
-    /// An entry as it is listed: whoever is shown it by its name has read it.
+    /// An entry as it is listed: `show` would log it as served.
     fn listed(&self, entry: &Value) -> Value {
         let listed = self.get("/v1/entries?limit=1000")["entries"].clone();
         let found = listed.as_array().unwrap().iter().find(|one| one["id"] == *entry);
@@ -150,12 +151,15 @@ fn is_near(found: &Value, expected: f64) {
 }
 
 #[test]
-fn two_agents_that_find_the_same_in_other_words_make_one_entry_with_evidence() {
+fn two_agents_with_the_same_finding_create_one_entry_with_evidence() {
+    conforms("S000-16");
+    conforms("S000-19");
+    conforms("S003-14");
     let node = Workplace::start(SOON);
     let first = node.find("reviewer", None, &finding(SQL[0]));
     let waiting = node.settled(&first);
     assert_eq!(waiting["became"], "waiting");
-    assert_eq!(waiting["reason"], "nobody else has found it yet");
+    assert_eq!(waiting["reason"], "no other agent has reported it yet");
     assert_eq!(node.made(), [json!(null); 0]);
 
     let mut second = finding(SQL[1]);
@@ -163,11 +167,11 @@ fn two_agents_that_find_the_same_in_other_words_make_one_entry_with_evidence() {
     let task = node.find("auditor", None, &second);
     let new = node.settled(&task);
     assert_eq!(new["became"], "new_entry", "{new}");
-    assert_eq!(node.settled(&first)["code"], new["code"], "both are told");
+    assert_eq!(node.settled(&first)["code"], new["code"], "both name the entry");
     let made = node.made();
     assert_eq!(made.len(), 1, "{made:?}");
     assert_eq!((&made[0]["id"], &made[0]["code"]), (&new["entry"], &new["code"]));
-    assert_eq!(made[0]["content"], SQL[1], "in the words of the one who is surest");
+    assert_eq!(made[0]["content"], SQL[1], "the text of the most confident finder");
     assert_eq!(made[0]["memory"], "semantic");
     assert_eq!(made[0]["tags"], json!(["finding", "severity/high"]));
     assert_eq!(made[0]["sets"]["anchors"], json!(["path:src/query.go", "path:src/report.go"]));
@@ -186,34 +190,36 @@ fn two_agents_that_find_the_same_in_other_words_make_one_entry_with_evidence() {
     let reason = "an agent of the same user confirmed the entry earlier today";
     assert_eq!(third["reason"], reason, "{third}");
     is_near(&node.listed(&new["entry"])["alpha"], 6.0);
-    // The first finds it again: an echo of itself.
+    // The first agent finds it again, which is an echo of itself.
     let again = node.settled(&node.find("Reviewer", None, &finding(SQL[1])));
     assert_eq!(again["became"], "reinforced", "{again}");
     assert_eq!(again["reason"], "the same agent has found it before");
     is_near(&node.listed(&new["entry"])["alpha"], 6.0);
     assert_eq!(node.made().len(), 1);
+    let shown = node.get(&format!("/v1/entries/{}", text(&new["entry"])));
+    assert_eq!(shown["confirmed_days_ago"], 0, "confirmed today: {shown}");
 }
 
 #[test]
-fn the_same_agent_that_finds_it_twice_makes_none() {
+fn one_agent_that_finds_the_same_twice_creates_no_entry() {
     let node = Workplace::start(SOON);
     let first = node.find("reviewer", None, &finding(LOCK[0]));
     assert_eq!(node.settled(&first)["became"], "waiting");
     let second = node.settled(&node.find("reviewer", None, &finding(LOCK[1])));
     assert_eq!(second["became"], "reinforced", "{second}");
     assert!(text(&second["reason"]).starts_with("the same agent found both"), "{second}");
-    assert_eq!(node.settled(&first)["echoes"], 1, "counted apart");
+    assert_eq!(node.settled(&first)["echoes"], 1, "counted separately");
     let other = node.settled(&node.find("auditor", None, &finding(CACHE[0])));
     assert_eq!(other["became"], "waiting", "something else");
     assert_eq!(node.made(), [json!(null); 0]);
-    // The echo counts for nothing, and the next agent is the second.
+    // The echo does not count, and the next agent is the second.
     let third = node.settled(&node.find("auditor", None, &finding(LOCK[0])));
     assert_eq!(third["became"], "new_entry", "{third}");
     assert_eq!(node.made().len(), 1);
 }
 
 #[test]
-fn a_task_that_was_handed_the_finding_makes_none() {
+fn a_task_that_was_shown_the_finding_creates_no_entry() {
     let node = Workplace::start(SOON);
     let root = node.begin("planner", None);
     node.record(&root, &finding(CACHE[0]));
@@ -232,7 +238,7 @@ fn a_task_that_was_handed_the_finding_makes_none() {
     assert_eq!(echo["became"], "reinforced", "{echo}");
     assert!(text(&echo["reason"]).starts_with("both were found in one root task"), "{echo}");
 
-    // Another agent reads them in a task of its own, and says so by reading there.
+    // Another agent reads them in its own task, and thereby names its task as the reader.
     let reader = node.begin("auditor", None);
     node.get(&format!("/v1/tasks/{root}/findings?reader={reader}"));
     node.record(&reader, &finding(CACHE[1]));
@@ -243,7 +249,8 @@ fn a_task_that_was_handed_the_finding_makes_none() {
 }
 
 #[test]
-fn an_entry_that_exists_gets_one_confirmation_for_each_root_task_that_was_not_served_it() {
+fn an_existing_entry_gets_one_confirmation_per_unprimed_root_task() {
+    conforms("S000-18");
     let node = Workplace::start(SOON);
     let new = json!({
         "title": "Keep the tenant in the cache key", "content": CACHE[0], "evidence": ["doc:notes"],
@@ -264,23 +271,23 @@ fn an_entry_that_exists_gets_one_confirmation_for_each_root_task_that_was_not_se
     node.finish(&served);
     let primed = node.settled(&served);
     assert_eq!(primed["became"], "reinforced");
-    let reason = "the entry was served in its task, above it, to its client, or lately to the same \
+    let reason = "the entry was served in its task, above it, to its client, or recently to the same \
                   user";
     assert_eq!(primed["reason"], reason);
-    // What the task itself was credited with is another matter: it was served and succeeded.
+    // The task's own credit is separate: the entry was served and the task succeeded.
     let alpha = node.listed(&entry["id"])["alpha"].as_f64().unwrap();
     assert!(alpha < 6.6, "{alpha}");
     assert_eq!(node.made(), [json!(null); 0]);
 }
 
 #[test]
-fn what_is_dismissed_twice_or_by_the_operator_warns_as_a_false_positive() {
+fn a_finding_dismissed_twice_or_by_the_operator_becomes_a_false_positive() {
     let node = Workplace::start(SOON);
     let why = "The client is local.";
     let first = node.find("reviewer", None, &dismissed(LOCK[0], why));
-    assert_eq!(node.settled(&first)["became"], "waiting", "one agent's word is not enough");
+    assert_eq!(node.settled(&first)["became"], "waiting", "one agent is not enough");
     let asserted = node.settled(&node.find("builder", None, &finding(LOCK[1])));
-    assert_eq!(asserted["became"], "waiting", "to find is not to dismiss");
+    assert_eq!(asserted["became"], "waiting", "a finding is not a dismissal");
     let second = node.find("auditor", None, &dismissed(LOCK[1], "It never blocks for long."));
     let told = node.settled(&second);
     assert_eq!(told["became"], "false_positive", "{told}");
@@ -295,7 +302,7 @@ fn what_is_dismissed_twice_or_by_the_operator_warns_as_a_false_positive() {
     let path = format!("/v1/tasks/{task}/findings/1/dismiss");
     node.done(&path, &json!({"reason": "Names are checked before."}));
     let told = node.settled(&task);
-    assert_eq!(told["became"], "false_positive", "the task goes on: {told}");
+    assert_eq!(told["became"], "false_positive", "the task is open: {told}");
     assert_eq!(node.made().len(), 2);
     node.done(&path, &json!({"reason": "Names are checked before."}));
     node.finish(&task);
@@ -307,7 +314,7 @@ fn what_is_dismissed_twice_or_by_the_operator_warns_as_a_false_positive() {
 }
 
 #[test]
-fn what_is_no_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
+fn an_invalid_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
     let node = Workplace::start(SOON);
     let task = node.begin("reviewer", None);
     let path = format!("/v1/tasks/{task}/findings");
@@ -319,7 +326,7 @@ fn what_is_no_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
         ("severity", json!("grave"), "it must be one of info, low, medium, high, critical"),
         ("confidence", json!(1.5), "it must be from 0 to 1"),
         ("anchors", json!([]), "anchors are missing"),
-        ("anchors", json!(["line 47"]), "cannot read the predicate"),
+        ("anchors", json!(["line 47"]), "predicate is invalid"),
         ("verify", json!([]), "verify steps are missing"),
         ("verify", json!(["a", "b", "c", "d"]), "1 to 3 are allowed"),
         ("dismiss", json!(" "), "reason is empty"),
@@ -334,14 +341,20 @@ fn what_is_no_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
         let answer = node.ask("POST", &path, &wrong);
         let said = answer.text();
         assert_eq!(answer.status, 400, "{field}: {said}");
-        assert!(said.contains("write the finding: ") && said.contains(part), "{field}: {said}");
+        assert!(
+            said.contains("The finding was not written: ") && said.contains(part),
+            "{field}: {said}"
+        );
         assert!(!said.contains(&key) && !said.contains("previous instructions"), "{said}");
     }
     for number in 1..=64 {
         assert_eq!(node.record(&task, &finding(SQL[0]))["number"], number);
     }
     let answer = node.ask("POST", &path, &finding(SQL[0]));
-    assert!(answer.text().contains("findings of this task are 64; 64 are allowed"), "{answer:?}");
+    assert!(
+        answer.text().contains("findings of this task number 64; 64 are allowed"),
+        "{answer:?}"
+    );
     node.finish(&task);
     assert_eq!(node.ask("POST", &path, &finding(SQL[0])).status, 400, "it is over");
     let Workplace { home, node, _folder } = node;
@@ -350,27 +363,28 @@ fn what_is_no_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
 }
 
 #[test]
-fn a_kill_between_the_end_of_a_task_and_comparing_loses_and_doubles_nothing() {
+fn a_kill_before_the_comparison_loses_and_repeats_nothing() {
+    conforms("S000-21");
     let mut node = Workplace::start(LATER);
     let tasks = [
         node.find("reviewer", None, &finding(SQL[0])),
         node.find("auditor", None, &finding(SQL[1])),
     ];
     let waits = &node.get(&format!("/v1/tasks/{}", tasks[1]))["findings"][0];
-    assert_eq!(waits["reason"], "it is about to be compared");
+    assert_eq!(waits["reason"], "it is queued for comparison");
     node.kill_and_start(SOON);
     assert_eq!(node.settled(&tasks[0])["became"], "new_entry");
     assert_eq!(node.settled(&tasks[1])["became"], "new_entry");
     let mut made = node.made();
     assert_eq!(made.len(), 1);
     is_near(&made[0]["alpha"], 6.0);
-    // Killed while it compares, or just before, or just after: whichever the machine makes of it.
+    // Killed during the comparison, just before or just after it, depending on the machine.
     for (round, pair) in [LOCK, CACHE].iter().enumerate() {
         let one = node.find(&format!("reviewer {round}"), None, &finding(pair[0]));
         let two = node.find(&format!("auditor {round}"), None, &finding(pair[1]));
         node.kill_and_start("1 ms");
         node.kill_and_start("1 ms");
-        // The first may have been compared alone, before there was a second.
+        // The first may have been compared alone, before the second existed.
         for task in [two, one] {
             assert_eq!(node.settled(&task)["became"], "new_entry", "{round}");
         }
@@ -378,9 +392,10 @@ fn a_kill_between_the_end_of_a_task_and_comparing_loses_and_doubles_nothing() {
         assert_eq!(made.len(), round + 2, "{made:?}");
         made.iter().for_each(|entry| is_near(&entry["alpha"], 6.0));
     }
-    let doctor = klnode(&node.home).args(["doctor", "--json"]).output().unwrap();
+    let doctor = klnode(&node.home).args(["check", "home", "store", "--json"]).output().unwrap();
     let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
-    let store = checks.as_array().unwrap().iter().filter(|one| one["check"] != "room");
+    let store = crate::support::process::checks(&checks);
+    let store = store.iter().filter(|one| one["check"] != "room");
     assert!(store.clone().all(|one| one["verdict"] != "fail"), "{checks}");
 }
 
@@ -436,8 +451,8 @@ fn findings_are_recorded_listed_and_dismissed_by_verbs() {
     assert!(recorded.starts_with("1 [medium] The lock is held"), "{recorded}");
     assert!(recorded.ends_with("(waiting: its task is not finished)\n"), "{recorded}");
     let (below, notes) = run(&[&begin[..], &["--parent", &root]].concat());
-    assert_eq!(below.trim_end().len(), root.len(), "its name alone: {below}");
-    assert!(notes.starts_with("1 finding was handed down; "), "{notes}");
+    assert_eq!(below.trim_end().len(), root.len(), "only its id: {below}");
+    assert!(notes.starts_with("1 finding was inherited from parent tasks; "), "{notes}");
     let listed = run(&["task", "findings", below.trim_end(), "--inherited"]).0;
     assert!(listed.contains("seen    path:src/client.go"), "{listed}");
     assert!(listed.contains("verify  look for the lock"), "{listed}");
@@ -452,6 +467,7 @@ fn findings_are_recorded_listed_and_dismissed_by_verbs() {
 
 #[test]
 fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
+    conforms("S000-49");
     let mut node = Workplace::start(SOON);
     let home = node.home.clone();
     let run = |arguments: &[&str]| klnode(&home).args(arguments).output().unwrap();
@@ -460,7 +476,7 @@ fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
     let said = printed(&run(&["task", "keep", &task, "1"]));
     let kept = node.settled(&task);
     let code = text(&kept["code"]);
-    let line = format!("1 [high] {}  (kept {code}: the operator says so)\n", LOCK[0]);
+    let line = format!("1 [high] {}  (kept {code}: decided by the operator)\n", LOCK[0]);
     assert_eq!(said, line);
     let made = node.listed(&kept["entry"]);
     assert_eq!((&made["status"], &made["type"]), (&json!("candidate"), &json!("finding")));
@@ -475,7 +491,7 @@ fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
     assert_eq!(node.made().len(), 1, "once");
     let opposite = run(&["task", "dismiss", &task, "1", "--reason", "no"]);
     assert_eq!(opposite.status.code(), Some(2), "{}", told(&opposite));
-    let first = format!("it was kept as entry {code}; `klnode retract` it first");
+    let first = format!("it was kept as entry {code}; retract that entry first");
     assert!(told(&opposite).contains(&first), "{}", told(&opposite));
 
     let second = node.find("auditor", None, &finding(LOCK[1]));
@@ -484,11 +500,11 @@ fn a_finding_of_one_agent_is_kept_by_a_verb_and_confirmed_by_the_next() {
     assert_eq!(node.listed(&kept["entry"])["status"], "active");
     let same = run(&["task", "keep", &second, "1"]);
     assert_eq!(same.status.code(), Some(2), "{}", told(&same));
-    assert!(told(&same).contains(&format!("entry {code} says the same")), "{}", told(&same));
-    // What nothing was compared with yet is: an entry says it already.
+    assert!(told(&same).contains(&format!("entry {code} already covers it")), "{}", told(&same));
+    // A finding that was not compared yet is compared now: an entry already says it.
     let open = node.begin("tester", None);
     node.record(&open, &finding(LOCK[0]));
     let same = run(&["task", "keep", &open, "1"]);
-    assert!(told(&same).contains(&format!("entry {code} says the same")), "{}", told(&same));
+    assert!(told(&same).contains(&format!("entry {code} already covers it")), "{}", told(&same));
     assert_eq!(node.made().len(), 1);
 }

@@ -1,15 +1,15 @@
-//! Forgetting: who may, what is left, and that nothing brings it back.
+//! Forgetting: entitled authors, the remaining tombstone, and that no peer restores the entry.
 
-use klnode::engine::{Command, Ingested, Marks, NewEntry, Receipt, Rejection, SourceKey};
-use klnode::store::rows::OverlayRow;
-use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::holding::EntryRecords;
+use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
-use klnode_crdt::kind::Kind;
+use klnode_crdt::live_records::EntryRecords;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::writer::Claim;
-use klnode_tests::node::{Node, exchange, lesson};
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::workspace_charter;
+use klnode_engine::{Command, IngestOutcome, MarkChange, NewEntry, Receipt, Rejection, SourceKey};
+use klnode_store::row_types::MarksRow;
+use klnode_tests::test_engine::{Node, exchange, lesson};
 
 fn create(node: &mut Node, new: NewEntry) -> EntryId {
     match node.run(Command::Create(Box::new(new))) {
@@ -31,7 +31,7 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
     exchange(&mut home, &mut late);
     peer.retitle(entry, "unforgettable, by a peer");
     late.succeed(entry);
-    let marks = Marks { note: Some("unforgettable note".into()), ..Marks::default() };
+    let marks = MarkChange { note: Some("unforgettable note".into()), ..MarkChange::default() };
     home.run(Command::Mark { entry, marks }).unwrap();
     home.run(Command::Forget { entry }).expect("the creator may");
     exchange(&mut home, &mut peer);
@@ -40,7 +40,7 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
     for node in [&home, &peer, &late] {
         assert!(matches!(node.records(entry), EntryRecords::Forgotten(_)));
         let snapshot = node.engine.store().snapshot().unwrap();
-        assert_eq!(snapshot.overlay(entry).unwrap(), OverlayRow::default());
+        assert_eq!(snapshot.overlay(entry).unwrap(), MarksRow::default());
         let feed: Vec<_> = snapshot.changes_since(Default::default()).unwrap().collect();
         assert_eq!(feed.len(), 1, "a forgotten entry counts as its tombstone alone");
         assert!(snapshot.check().unwrap().is_empty());
@@ -51,10 +51,10 @@ fn forgetting_erases_every_payload_and_a_late_peer_does_not_bring_it_back() {
 }
 
 #[test]
-fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_the_store_is_written_anew() {
+fn records_of_a_forgotten_entry_are_in_no_page_after_a_rewrite() {
     let mut home = Node::start(1, 1);
     let entry = home.create("zq-left-0");
-    // Their records stand side by side, in pages that the same transaction changes again and again.
+    // Their records are adjacent, in pages that the same transaction changes repeatedly.
     for number in 2..8_u8 {
         let mut peer = Node::start(number, u64::from(number));
         exchange(&mut home, &mut peer);
@@ -65,9 +65,9 @@ fn what_several_said_of_a_forgotten_entry_is_in_no_page_once_the_store_is_writte
     let is_left = |node: &Node| {
         node.medium.disk().bytes().windows(8).any(|part| part == b"zq-left-".as_slice())
     };
-    assert!(is_left(&home), "it can be seen where it is");
+    assert!(is_left(&home), "the search finds an existing text");
     home.run(Command::Forget { entry }).expect("the creator may");
-    home.run(Command::Rewrite).expect("nobody reads");
+    home.run(Command::Rewrite).expect("there is no reader");
     assert!(!is_left(&home));
 }
 
@@ -81,22 +81,23 @@ fn a_stranger_may_not_forget() {
     assert_eq!(stranger.title(entry).as_deref(), Some("mine"));
 }
 
-/// The charter of a workspace that a node owns, and that lists another as its admin.
+/// The charter of a workspace that a node owns, with another node as its admin.
 fn found(owner: &mut Node, admin: &Node) -> WorkspaceId {
     let nonce = Nonce::from_bytes([4; 16]);
     let workspace = WorkspaceId::of(owner.author(), nonce);
-    let source = SourceKey { format: charter::FORMAT.into(), key: charter::KEY.into() };
-    let claims = vec![Claim::Add(TextSet::OWNER_NONCES, nonce.to_string())];
-    let (kind, memory, source) = (Kind::Signal, Memory::Episodic, Some(source));
+    let source =
+        SourceKey { format: workspace_charter::FORMAT.into(), key: workspace_charter::KEY.into() };
+    let claims = vec![ClaimEdit::Add(TextSet::OWNER_NONCES, nonce.to_string())];
+    let (kind, memory, source) = (EntryType::Signal, Memory::Episodic, Some(source));
     let new = NewEntry { workspace, kind, memory, claims, source, ..lesson("team") };
     let entry = create(owner, new);
-    let claims = vec![Claim::Add(TextSet::ADMINS, admin.author().to_string())];
+    let claims = vec![ClaimEdit::Add(TextSet::ADMINS, admin.author().to_string())];
     owner.run(Command::Claim { entry, claims }).expect("the owner may");
     workspace
 }
 
 #[test]
-fn an_admin_forgets_what_a_member_wrote_until_it_is_one_no_longer() {
+fn an_admin_can_forget_a_members_entry_until_removed() {
     let (mut owner, mut admin, mut member) =
         (Node::start(1, 1), Node::start(2, 2), Node::start(3, 3));
     let workspace = found(&mut owner, &admin);
@@ -110,18 +111,21 @@ fn an_admin_forgets_what_a_member_wrote_until_it_is_one_no_longer() {
     exchange(&mut admin, &mut member);
     assert!(matches!(member.records(one), EntryRecords::Forgotten(_)), "by its own proof");
     for node in [&mut member, &mut admin] {
-        let rejection = node.run(Command::Forget { entry: charter::entry(workspace) }).unwrap_err();
+        let rejection =
+            node.run(Command::Forget { entry: workspace_charter::entry(workspace) }).unwrap_err();
         assert!(matches!(rejection, Rejection::NotEntitled(_)), "it would end the workspace");
     }
-    let claims = vec![Claim::Withdraw(TextSet::ADMINS, admin.author().to_string())];
-    owner.run(Command::Claim { entry: charter::entry(workspace), claims }).expect("struck off");
+    let claims = vec![ClaimEdit::Withdraw(TextSet::ADMINS, admin.author().to_string())];
+    owner
+        .run(Command::Claim { entry: workspace_charter::entry(workspace), claims })
+        .expect("struck off");
     exchange(&mut owner, &mut admin);
     let rejection = admin.run(Command::Forget { entry: two }).unwrap_err();
     assert!(matches!(rejection, Rejection::NotEntitled(_)));
 }
 
 #[test]
-fn creator_and_admin_forget_at_once_and_all_keep_the_same_tombstone() {
+fn concurrent_forgets_by_creator_and_admin_converge_on_one_tombstone() {
     let (mut owner, mut creator, mut admin) =
         (Node::start(9, 9), Node::start(1, 1), Node::start(2, 2));
     let workspace = found(&mut owner, &admin);
@@ -144,15 +148,15 @@ fn creator_and_admin_forget_at_once_and_all_keep_the_same_tombstone() {
 }
 
 #[test]
-fn an_import_is_one_entry_for_all_who_import_it_and_stays_forgotten() {
+fn an_import_is_one_entry_on_all_nodes_and_stays_forgotten() {
     let (mut one, mut two) = (Node::start(1, 1), Node::start(2, 2));
     let entry = create(&mut one, imported());
     assert_eq!(create(&mut two, imported()), entry);
     one.run(Command::Forget { entry }).expect("at home");
     let again = one.run(Command::Create(Box::new(imported()))).unwrap_err();
     assert!(matches!(again, Rejection::Forgotten(_)), "{again}");
-    // Another person's node does not take the word of a stranger for its own `main`.
+    // Another person's node does not accept a stranger's tombstone for its own `main`.
     let EntryRecords::Forgotten(tombstone) = one.records(entry) else { panic!("not forgotten") };
-    assert!(matches!(two.ingest(*tombstone, one.author()), Ingested::Refused(_)));
+    assert!(matches!(two.ingest(*tombstone, one.author()), IngestOutcome::Refused(_)));
     assert_eq!(two.title(entry).as_deref(), Some("imported"));
 }

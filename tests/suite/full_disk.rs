@@ -1,17 +1,17 @@
-//! A disk that says no: nothing is acknowledged that is not there, nothing panics, and it works
-//! again when the disk does.
+//! A failing disk: nothing is acknowledged that is not stored, nothing panics, and the node
+//! recovers with the disk.
 
-use crate::program::{PROGRAM, Running, started, told};
-use klnode::api::Limits;
-use klnode::engine::{Command, Ingested, NewEntry, PeerAct, Receipt, Rejection, SourceKey};
-use klnode::store::peers::rows::PeerRow;
-use klnode::store::rows::ServedRow;
-use klnode_crdt::holding::EntryRecords;
+use crate::support::process::{PROGRAM, Running, started, told};
 use klnode_crdt::ids::EntryId;
+use klnode_crdt::live_records::EntryRecords;
+use klnode_engine::{Command, IngestOutcome, NewEntry, PeerCommand, Receipt, Rejection, SourceKey};
+use klnode_server::Limits;
+use klnode_store::peers::row_types::PeerRow;
+use klnode_store::row_types::ServedRow;
 use klnode_tests::disk::{Disk, Fault, PowerCut};
-use klnode_tests::node::{Node, START, lesson, success};
-use klnode_tests::served::{Answer, Doors, PATIENCE, Served, read, request};
-use klnode_tests::society::paired;
+use klnode_tests::team_fixture::paired;
+use klnode_tests::test_engine::{Node, START, lesson, success};
+use klnode_tests::test_server::{Answer, Doors, PATIENCE, Served, read, request};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ use tempfile::TempDir;
 
 const WRITES: u64 = 14;
 
-/// A node with one entry, on a disk of its own.
+/// A node with one entry, on its own disk.
 fn prepared() -> (Disk, EntryId) {
     let mut node = Node::start(1, 1);
     let entry = node.create("prepared");
@@ -31,8 +31,8 @@ fn prepared() -> (Disk, EntryId) {
     (disk.fork(), entry)
 }
 
-/// Runs a script with one fault and returns how many calls it took. Every other write is a new
-/// entry, so that the writes spread over many pages.
+/// Runs a script with one fault and returns the number of calls. Every other write is a new entry,
+/// so that the writes spread over many pages.
 fn survive(fault: Fault, at_call: u64) -> u64 {
     let (disk, entry) = prepared();
     let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
@@ -76,7 +76,7 @@ fn survive(fault: Fault, at_call: u64) -> u64 {
 }
 
 #[test]
-fn a_fault_at_any_call_costs_at_most_the_write_it_hits() {
+fn a_fault_at_any_call_loses_at_most_its_write() {
     for fault in Fault::ALL {
         let calls = survive(fault, u64::MAX / 2);
         for at_call in 0..calls {
@@ -85,8 +85,39 @@ fn a_fault_at_any_call_costs_at_most_the_write_it_hits() {
     }
 }
 
+/// Empties the page cache with one fault and returns the number of calls.
+fn empty_cache(fault: Fault, at_call: u64) -> u64 {
+    let (disk, entry) = prepared();
+    let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
+    node.succeed(entry);
+    let faulty = node.medium.disk();
+    let calls_before = faulty.counts().calls();
+    faulty.fail_at_call(at_call, fault);
+    node.engine.release_cache();
+    let calls = faulty.counts().calls() - calls_before;
+    assert_eq!(node.successes(entry), 1, "{fault:?} at call {at_call}: reads continue");
+    node.run(success(entry)).or_else(|_| node.run(success(entry))).expect("it works again");
+    for cut in [PowerCut::DropAll, PowerCut::Scatter] {
+        let image = node.medium.disk().crash_image(cut, at_call);
+        let after = Node::start_on(image, 1, 4, START)
+            .unwrap_or_else(|error| panic!("{fault:?} at call {at_call}, {cut:?}: {error}"));
+        assert_eq!(after.successes(entry), 2, "{fault:?} at call {at_call}, {cut:?}");
+        assert!(after.engine.store().snapshot().unwrap().check().unwrap().is_empty());
+    }
+    calls
+}
+
 #[test]
-fn a_disk_that_failed_and_cannot_be_copied_is_read_all_the_same() {
+fn a_fault_while_the_page_cache_is_emptied_loses_no_write() {
+    for fault in Fault::ALL {
+        for at_call in 0..=empty_cache(fault, u64::MAX / 2) {
+            empty_cache(fault, at_call);
+        }
+    }
+}
+
+#[test]
+fn a_failed_disk_that_cannot_be_copied_stays_readable() {
     let mut before = Node::start(1, 1);
     let entries: Vec<_> = (0..200).map(|n| before.create(&format!("kept {n}"))).collect();
     let mut node =
@@ -98,7 +129,7 @@ fn a_disk_that_failed_and_cannot_be_copied_is_read_all_the_same() {
         let rejection = node.run(success(entries[0])).expect_err("the disk has failed");
         assert!(matches!(rejection, Rejection::Store(_) | Rejection::Reopen(_)), "{rejection}");
         for (n, entry) in entries.iter().enumerate() {
-            assert_eq!(node.title(*entry), Some(format!("kept {n}")), "reading goes on");
+            assert_eq!(node.title(*entry), Some(format!("kept {n}")), "reads still work");
         }
     }
     node.medium.be_past_saving(false);
@@ -106,8 +137,8 @@ fn a_disk_that_failed_and_cannot_be_copied_is_read_all_the_same() {
     assert_eq!(node.successes(entries[0]), 1);
 }
 
-/// Makes a peer the person's own with a fault at a call. Returns how many calls that took, and whether
-/// it failed, was not stored, and changed nothing all the same.
+/// Marks a peer as the person's own, with a fault at a call. Returns the number of calls, and
+/// whether the command failed, was not stored and had no effect.
 fn adopt(fault: Fault, at_call: u64) -> (u64, bool) {
     let source = SourceKey { format: "jsonl".into(), key: "row 1".into() };
     let imported = || NewEntry { source: Some(source.clone()), ..lesson("imported") };
@@ -122,30 +153,30 @@ fn adopt(fault: Fault, at_call: u64) -> (u64, bool) {
     let calls_before = faulty.counts().calls();
     faulty.fail_at_call(at_call, fault);
     let row = PeerRow { is_mine: true, ..paired("laptop") };
-    let put = PeerAct::Put(laptop.author(), Box::new(row));
+    let put = PeerCommand::Put(laptop.author(), Box::new(row));
     let has_failed = node.run(Command::Peers(vec![put])).is_err();
     let calls = faulty.counts().calls() - calls_before;
     faulty.heal();
-    // Only the person's own may forget what was imported into `main`.
+    // Only the person's own nodes may forget an entry imported into `main`.
     let ingested = node.ingest(*tombstone, laptop.author());
     let snapshot = node.engine.store().snapshot().unwrap();
     let peers = snapshot.peers().unwrap();
     let is_stored = peers.iter().any(|(peer, row)| *peer == laptop.author() && row.is_mine);
-    let is_heard = matches!(ingested, Ingested::Merged(_));
+    let is_heard = matches!(ingested, IngestOutcome::Merged(_));
     assert_eq!(is_heard, is_stored, "{fault:?} at call {at_call}: {ingested:?}");
     assert!(has_failed || is_stored, "{fault:?} at call {at_call}");
     (calls, has_failed && !is_stored)
 }
 
 #[test]
-fn whoever_became_the_persons_own_in_a_write_that_failed_did_not() {
+fn a_failed_write_does_not_mark_a_peer_as_own() {
     let (calls, _) = adopt(Fault::NoSpace, u64::MAX / 2);
     let failed = (0..calls).filter(|at_call| adopt(Fault::NoSpace, *at_call).1).count();
     assert!(failed > 0, "no write has failed");
 }
 
 #[test]
-fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
+fn a_full_disk_refuses_writes_until_there_is_room() {
     let mut node = Node::start(1, 1);
     let entry = node.create("room");
     let disk = node.medium.disk();
@@ -162,22 +193,21 @@ fn a_full_disk_refuses_writes_and_takes_them_again_when_there_is_room() {
     for _ in 0..3 {
         assert!(node.run(Command::Create(Box::new(lesson("more")))).is_err());
     }
-    assert_eq!(node.title(entry).as_deref(), Some("room"), "reading goes on");
+    assert_eq!(node.title(entry).as_deref(), Some("room"), "reads still work");
     disk.capacity_bytes(None);
     node.succeed(entry);
     assert_eq!(node.successes(entry), 1);
     let entries = node.engine.store().snapshot().unwrap().entry_count().unwrap();
-    assert!(entries > written, "what was acknowledged is there");
+    assert!(entries > written, "acknowledged entries are stored");
 }
 
-/// Room on the real disk: a node, its index, and a few hundred entries.
+/// Size of the real file system: a node, its index, and a few hundred entries.
 const ROOM: &str = "24m";
-/// What is put there to be taken away again.
+/// Size of the ballast file that is removed later.
 const BALLAST_BYTES: usize = 6 * 1024 * 1024;
 const FILLING_MAX: usize = 4_000;
 
-/// A small file system of its own, for as long as this lives: where the system lets nobody mount one,
-/// there is none.
+/// A small file system for the lifetime of this value; `None` if the system does not allow a mount.
 struct SmallDisk {
     holder: Running,
     folder: TempDir,
@@ -206,7 +236,7 @@ impl SmallDisk {
         (said == "mounted\n").then_some(Self { holder, folder })
     }
 
-    /// A program that sees it.
+    /// A program that sees the file system.
     fn command(&self, program: &str) -> process::Command {
         let mut command = process::Command::new("nsenter");
         let holder = self.holder.0.id().to_string();
@@ -230,7 +260,7 @@ impl SmallDisk {
         started(command).0
     }
 
-    /// Puts so many bytes there, or takes them away.
+    /// Writes a ballast file of this size, or removes it.
     fn ballast(&self, bytes: usize) {
         self.shell(&match bytes {
             0 => "rm \"$0/ballast\"".to_owned(),
@@ -244,7 +274,7 @@ impl SmallDisk {
     }
 }
 
-/// Asks a node by its socket.
+/// Sends a request to a node's socket.
 fn ask(socket: &Path, method: &str, path: &str, body: &Value) -> Answer {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let headers: &[(&str, &str)] =
@@ -277,7 +307,7 @@ fn expect_all(socket: &Path, written: &[String], when: &str) {
 }
 
 #[test]
-fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() {
+fn reads_on_a_full_disk_do_not_retry_the_write_each_time() {
     for fault in [Fault::NoSpace, Fault::Io] {
         let (disk, entry) = prepared();
         let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
@@ -288,7 +318,7 @@ fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() 
         let calls = faulty.counts().calls();
         node.run(served(entry)).expect("reading goes on");
         assert_eq!(faulty.counts().calls(), calls, "{fault:?}: the disk is left alone");
-        // Not for ever, and not until a clock that was set back is there again.
+        // The retry happens after a while, and not only when a clock that was set back catches up.
         for now in [node.now.plus(Duration::from_secs(120)), START] {
             let calls = faulty.counts().calls();
             node.now = now;
@@ -299,8 +329,8 @@ fn what_is_read_on_a_full_disk_makes_nobody_wait_for_another_attempt_to_write() 
         faulty.heal();
         node.medium.be_past_saving(false);
         node.run(success(entry)).expect("there is room");
-        node.run(served(entry)).expect("and for what is served");
-        assert_eq!(times_served(&node, entry), 6, "{fault:?}: all of it is known");
+        node.run(served(entry)).expect("and for servings");
+        assert_eq!(times_served(&node, entry), 6, "{fault:?}: all servings are logged");
     }
 }
 
@@ -313,7 +343,7 @@ fn times_served(node: &Node, entry: EntryId) -> u32 {
 }
 
 #[test]
-fn what_was_served_before_the_disk_failed_is_known_after() {
+fn servings_before_a_disk_failure_are_kept() {
     for fault in Fault::ALL {
         let (disk, entry) = prepared();
         let mut node = Node::start_on(disk, 1, 3, START).expect("opens");
@@ -327,15 +357,15 @@ fn what_was_served_before_the_disk_failed_is_known_after() {
     }
 }
 
-/// Whether the status says that this wants attention.
+/// Whether the status contains this attention message.
 fn wants(node: &Served, what: &str) -> bool {
     let attention = node.ask("GET", "/v1/status", &[], b"").json()["attention"].clone();
     attention.as_array().expect("a list").iter().any(|one| one.as_str().unwrap().contains(what))
 }
 
 #[test]
-fn a_disk_that_refuses_what_is_written_wants_attention_until_it_takes_something_again() {
-    const REFUSED: &str = "the disk refused the last write: make room";
+fn a_failing_disk_is_reported_in_the_status_until_a_write_succeeds() {
+    const REFUSED: &str = "the disk refused the last write: free space";
     let node = Served::start(Limits::default(), Doors::Socket);
     add(&node.socket, 0).expect("there is room");
     assert!(!wants(&node, REFUSED));
@@ -350,8 +380,8 @@ fn a_disk_that_refuses_what_is_written_wants_attention_until_it_takes_something_
 }
 
 #[test]
-fn what_was_forgotten_and_has_no_room_to_leave_the_file_wants_attention() {
-    const KEPT: &str = "what was forgotten stays in the file of the store";
+fn a_postponed_secure_erase_is_reported_in_the_status() {
+    const KEPT: &str = "forgotten text stays in the store file";
     let node = Served::start(Limits::default(), Doors::Socket);
     let id = add(&node.socket, 0).expect("there is room");
     let disk = node.medium.disk();
@@ -369,7 +399,7 @@ fn what_was_forgotten_and_has_no_room_to_leave_the_file_wants_attention() {
 }
 
 #[test]
-fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
+fn a_real_full_disk_loses_nothing_and_recovers_with_room() {
     let Some(disk) = SmallDisk::mount("a real disk that fills up") else { return };
     disk.ballast(BALLAST_BYTES);
     let outside = tempfile::tempdir().unwrap();
@@ -387,9 +417,9 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
     assert!(refused.status >= 500, "{}", refused.text());
     assert!(refused.text().contains("the disk is full"), "{}", refused.text());
     expect_all(&socket, &written, "while the disk is full");
-    // Not a byte is left, not even to open the store again: it is read all the same.
+    // No byte is left, not even to reopen the store: reads still work.
     disk.shell("cat /dev/zero > \"$0/more\" 2> /dev/null; true");
-    // What fits into pages that are free is taken.
+    // Writes that fit into free pages are accepted.
     written.extend((0..3).filter_map(|number| add(&socket, 2 * FILLING_MAX + number).ok()));
     expect_all(&socket, &written, "while no byte is left");
     disk.shell("rm \"$0/more\"");
@@ -405,7 +435,7 @@ fn a_real_disk_that_fills_up_loses_nothing_and_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_home_that_cannot_be_written_is_told_by_the_node_and_by_the_doctor() {
+fn a_read_only_home_is_reported_by_the_node_and_the_doctor() {
     let Some(disk) = SmallDisk::mount("a home that cannot be written") else { return };
     let outside = tempfile::tempdir().unwrap();
     let node = disk.start(&outside.path().join("node.sock"));
@@ -414,8 +444,8 @@ fn a_home_that_cannot_be_written_is_told_by_the_node_and_by_the_doctor() {
     let refused = disk.klnode().output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(told(&refused).contains("Read-only file system"), "{}", told(&refused));
-    assert!(told(&refused).contains("hint: `klnode doctor`"), "{}", told(&refused));
-    let doctor = disk.klnode().arg("doctor").output().unwrap();
+    assert!(told(&refused).contains("hint: `klnode check"), "{}", told(&refused));
+    let doctor = disk.klnode().args(["check", "home", "store"]).output().unwrap();
     assert_eq!(doctor.status.code(), Some(1));
     let said = String::from_utf8(doctor.stdout).unwrap();
     for check in ["FAIL  home ", "FAIL  store file "] {

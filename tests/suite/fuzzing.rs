@@ -1,12 +1,12 @@
-//! Every decoder on its corpus, on what once broke it, and on thousands of mutations of both.
+//! Every decoder on its corpus, on its past crashers, and on thousands of mutations of both.
 //!
-//! `KLNODE_BLESS=1` writes the seeds of the corpora anew; `KLNODE_FUZZ` sets how many mutations
-//! each target gets. `.ci/fuzz` looks further, with libFuzzer.
+//! `KLNODE_BLESS=1` rewrites the seeds of the corpora; `KLNODE_FUZZ` sets the number of mutations
+//! per target. `.ci/fuzz` goes further, with libFuzzer.
 
-use klnode::store::rows::rewritten;
+use klnode_store::row_formats::rewritten;
 use klnode_tests::fuzzing::{self, TABLES, TARGETS, Target, mutator, seeds};
-use klnode_tests::node::Seeded;
-use klnode_tests::source::ROOT;
+use klnode_tests::repo_source::ROOT;
+use klnode_tests::test_engine::Seeded;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ fn folder(kind: &str, target: &Target) -> PathBuf {
     Path::new(ROOT).join("fuzz").join(kind).join(target.name)
 }
 
-/// The files of a folder in the order of their names; none if it is not there.
+/// Files of a folder in the order of their names; empty if it does not exist.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -27,7 +27,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// What a target says about an input, if it breaks a law. The input is kept in a file.
+/// The failure of a target on an input, if it breaks a property. The input is kept in a file.
 fn failure(target: &Target, input: &[u8], number: u64) -> Option<String> {
     let run = AssertUnwindSafe(|| fuzzing::run(target.name, input));
     let panic = catch_unwind(run).err()?;
@@ -69,7 +69,7 @@ fn every_corpus_holds_its_seeds_and_breaks_nothing() {
 }
 
 #[test]
-fn what_once_broke_a_decoder_breaks_it_no_longer() {
+fn past_crashers_no_longer_fail() {
     let mut failures = Vec::new();
     for target in TARGETS {
         let all = files(&folder("crashers", target));

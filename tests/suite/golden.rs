@@ -1,32 +1,34 @@
-//! The bytes are decided: every facet on the wire, a person's key, and every table of the store,
-//! against files kept in `tests/golden`.
+//! Golden bytes: every facet on the wire, a person's key, and every table of the store, compared
+//! with files in `tests/golden`.
 //!
-//! `KLNODE_BLESS=1` writes the files anew. Doing so is a change of format and belongs into the
-//! changelog, under wire or store compatibility.
+//! `KLNODE_BLESS=1` rewrites the files. That is a change of format and belongs into the changelog,
+//! under wire or store compatibility.
 
-use klnode::engine::{
-    CheckoutAct, Command, FindingAct, Finish, Marks, NewEntry, NewFinding, NewTask, PeerAct,
-    Receipt, Source, TaskAct, TaskDone, Verdict,
-};
-use klnode::store::Label;
-use klnode::store::peers::rows::{Cursor, RefusalRow};
-use klnode::store::places::CheckoutRow;
-use klnode::store::rows::{self, CallerRow, HitCost, Seq, ServedRow};
+use klnode_crdt::encrypted_key::{KdfCost, LockedKey};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::Signature;
-use klnode_crdt::person::{Cost, LockedKey};
+use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::record_builder::RecordBuilder;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::key;
 use klnode_crdt::time::{Day, WallTime};
-use klnode_crdt::writer::Writer;
+use klnode_engine::{
+    CheckoutCommand, Command, FindingCommand, Finish, InsightCommand, MarkChange, NewEntry,
+    NewFinding, NewTask, PeerCommand, Receipt, RecordSource, ScreenDecision, TaskCommand,
+    TaskReceipt,
+};
 use klnode_federation::proto::Offerer;
-use klnode_scoring::outcome::{self, Outcome};
+use klnode_home::CallerLabel;
+use klnode_scoring::credit::{self, TaskOutcome};
+use klnode_store::checkouts::CheckoutRow;
+use klnode_store::insights::{DismissedInsightRow, evidence_hash, insight_key};
+use klnode_store::peers::row_types::{FeedCursor, RefusalRow};
+use klnode_store::row_types::{self, CallerRow, HitCost, Seq, ServedRow};
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{Node, START, lesson};
-use klnode_tests::samples::{every_facet, stamp};
+use klnode_tests::sample_records::{every_facet, stamp};
+use klnode_tests::test_engine::{Node, START, lesson};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -41,8 +43,8 @@ pub(crate) fn check(name: &str, found: &str) {
 }
 
 #[test]
-fn the_api_is_described_as_it_was_decided() {
-    check("openapi.json", &klnode::api::document());
+fn the_api_description_is_unchanged() {
+    check("openapi.json", &klnode_server::document());
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -53,7 +55,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn records_of_every_facet_have_the_bytes_that_were_decided() {
+fn records_of_every_facet_have_their_golden_bytes() {
     let mut text = String::new();
     for (name, record) in every_facet() {
         let raw = record.to_raw();
@@ -67,7 +69,7 @@ fn records_of_every_facet_have_the_bytes_that_were_decided() {
 }
 
 #[test]
-fn records_written_by_format_1_still_verify_and_say_the_same() {
+fn records_of_format_1_still_verify_with_the_same_content() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/records-v1.txt");
     let golden = std::fs::read_to_string(path).expect("kept in the repository");
     let lines: Vec<&str> = golden.lines().collect();
@@ -88,8 +90,8 @@ fn records_written_by_format_1_still_verify_and_say_the_same() {
 }
 
 #[test]
-fn a_persons_key_has_the_bytes_that_were_decided() {
-    let cost = Cost { memory_kib: 64, passes: 1 };
+fn a_persons_key_has_its_golden_bytes() {
+    let cost = KdfCost { memory_kib: 64, passes: 1 };
     let locked = LockedKey::lock(&key(1), "correct horse", cost, [1; 16], [2; 24]).unwrap();
     check("person-key-v1.txt", &format!("{}\n", hex(&locked.encode())));
 }
@@ -144,6 +146,7 @@ fn dump(disk: Disk) -> String {
     fixed::<16>("promotions", &database, &mut out);
     fixed::<20>("findings", &database, &mut out);
     narrow::<20, 8>("unsettled", &database, &mut out);
+    fixed::<16>("dismissed", &database, &mut out);
     out
 }
 
@@ -153,9 +156,9 @@ fn served(task: String, entry: EntryId) -> ServedRow {
         task: Some(task),
         query: "what".into(),
         entries: vec![entry],
-        client: Label::parse("client"),
-        session: Label::parse("session"),
-        cost: rows::Cost {
+        client: CallerLabel::parse("client"),
+        session: CallerLabel::parse("session"),
+        cost: row_types::AnswerCost {
             hits: vec![HitCost { author: Some(key(1).author()), tokens: 7, ..HitCost::default() }],
             millis: 3,
         },
@@ -163,16 +166,17 @@ fn served(task: String, entry: EntryId) -> ServedRow {
     }
 }
 
-/// A task in which an entry is served, from its beginning to its end.
+/// A task in which an entry is served, from its start to its end.
 fn work(node: &mut Node, entry: EntryId) {
     let begin = NewTask {
         agent: "agent".into(),
         goal: "goal".into(),
         thread: Some("thread".into()),
         parent: None,
+        workspace: None,
     };
-    let begun = node.run(Command::Task(Box::new(TaskAct::Begin(begin)))).unwrap();
-    let Receipt::Task(TaskDone::Began(task)) = begun else { panic!("{begun:?}") };
+    let begun = node.run(Command::Task(Box::new(TaskCommand::Begin(begin)))).unwrap();
+    let Receipt::Task(TaskReceipt::Began(task)) = begun else { panic!("{begun:?}") };
     node.run(Command::Served(served(task.to_string(), entry))).unwrap();
     let found = NewFinding {
         text: "What was found.".into(),
@@ -183,26 +187,32 @@ fn work(node: &mut Node, entry: EntryId) {
         verify: vec!["look".into()],
         dismissal: Some("reason".into()),
         workspace: WorkspaceId::MAIN,
+        is_once: false,
     };
-    node.run(Command::Finding(Box::new(FindingAct::Record(task, found)))).unwrap();
-    let outcome = Outcome { verdict: outcome::Verdict::Success, quality: 0.5 };
+    node.run(Command::Finding(Box::new(FindingCommand::Record(task, found)))).unwrap();
+    let outcome = TaskOutcome { verdict: credit::TaskVerdict::Success, quality: 0.5 };
     let finish = Finish { rounds: Some(2), ..Finish::new(outcome, vec![]) };
-    node.run(Command::Task(Box::new(TaskAct::Finish(task, finish)))).unwrap();
+    node.run(Command::Task(Box::new(TaskCommand::Finish(task, finish)))).unwrap();
 }
 
-/// The record that a node holds of an author about an entry.
+/// Digest of the record that a node holds by an author about an entry.
 fn word_of(node: &Node, author: AuthorId, entry: EntryId) -> Digest {
     let records = node.engine.store().snapshot().unwrap().entry_records(entry).unwrap();
     records.iter().find(|record| record.author() == author).expect("one").digest()
 }
 
+fn quarantine_author_three(record: &Record, source: RecordSource) -> ScreenDecision {
+    match source {
+        RecordSource::Peer(_) if record.author() == key(3).author() => {
+            ScreenDecision::Quarantine("odd".into())
+        }
+        _ => ScreenDecision::Admit,
+    }
+}
+
 #[test]
-fn every_table_of_the_store_has_the_bytes_that_were_decided() {
-    let judge = |record: &Record, source: Source| match source {
-        Source::Peer(_) if record.author() == key(3).author() => Verdict::Quarantine("odd".into()),
-        _ => Verdict::Admit,
-    };
-    let mut node = Node::start_judged(1, 1, Box::new(judge));
+fn every_table_of_the_store_has_its_golden_bytes() {
+    let mut node = Node::start_with_screen(1, 1, Box::new(quarantine_author_three));
     let mut peer = Node::start(3, 3);
     let entry = node.create("kept");
     let gone = node.create("forgotten");
@@ -211,9 +221,9 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     peer.create("from a peer");
     peer.send_to(&mut node);
     for twin in [0, 1] {
-        let own = Holding::default();
+        let own = LiveRecords::default();
         let author = key(4);
-        let writer = Writer { key: &author, boot: Boot(4), entry, own: &own };
+        let writer = RecordBuilder { key: &author, boot: Boot(4), entry, own: &own };
         let day = Day(20_000 + twin);
         let record = writer.observe(Observation::Success, Thousandths::ONE, day, stamp(7)).unwrap();
         node.ingest(record, author.author());
@@ -229,8 +239,8 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
         reason: "filter".into(),
         is_unknown: false,
     };
-    let marks = Marks { pinned: Some(true), note: Some("note".into()), ..<_>::default() };
-    let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    let marks = MarkChange { pinned: Some(true), note: Some("note".into()), ..<_>::default() };
+    let cursor = FeedCursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,
         identity: "remote:example.org/shop".into(),
@@ -239,20 +249,24 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     };
     for command in [
         Command::Peers(vec![
-            PeerAct::Release(peer, entry, true),
-            PeerAct::Requeue(other, vec![brought]),
-            PeerAct::Refuse(Offerer { peer, store: cursor.store }, [6; 16], Box::new(refusal)),
-            PeerAct::Advance(peer, cursor),
+            PeerCommand::Release(peer, entry, true),
+            PeerCommand::Requeue(other, vec![brought]),
+            PeerCommand::Refuse(Offerer { peer, store: cursor.store }, [6; 16], Box::new(refusal)),
+            PeerCommand::Advance(peer, cursor),
         ]),
         Command::Mark { entry, marks },
-        Command::Checkout(CheckoutAct::Map([3; 16], checkout)),
+        Command::Insight(InsightCommand::Dismiss(
+            insight_key(WorkspaceId::MAIN, 4, "auth"),
+            DismissedInsightRow { rule: 4, at: START, evidence: vec![evidence_hash("entry")] },
+        )),
+        Command::Checkout(CheckoutCommand::Map([3; 16], checkout)),
         Command::Served(served("task".into(), entry)),
         Command::As {
             caller: CallerRow {
                 uid: Some(1_000),
                 pid: Some(4_242),
-                client: Label::parse("client"),
-                session: Label::parse("session"),
+                client: CallerLabel::parse("client"),
+                session: CallerLabel::parse("session"),
                 ..CallerRow::default()
             },
             command: Box::new(Command::Create(Box::new(NewEntry {
@@ -267,5 +281,5 @@ fn every_table_of_the_store_has_the_bytes_that_were_decided() {
     assert_eq!(node.now, WallTime::from_millis(START.as_millis()));
     let disk = node.medium.disk();
     drop(node);
-    check("store-v6.txt", &dump(disk.fork()));
+    check("store-v9.txt", &dump(disk.fork()));
 }

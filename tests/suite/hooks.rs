@@ -1,7 +1,8 @@
-//! Hooks as a client runs them: real processes, with a node, without one, and with one that hangs.
+//! Hooks as a client runs them: real processes, with a node, without one, and with a hung one.
 
-use crate::agent::Agent;
-use crate::program::{Running, done, klnode, start, told};
+use crate::support::conformance::conforms;
+use crate::support::mcp_client::Agent;
+use crate::support::process::{Running, done, klnode, start, told};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,22 +13,22 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 const EVENTS: [&str; 4] = ["session-start", "prompt", "tool-error", "stop"];
-/// Whatever takes longer has waited for something it must not wait for.
+/// A hook that takes longer has waited for something it must not wait for.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A home whose hooks have time, however busy the machine is.
+/// A home whose hooks have a long deadline, for busy machines.
 struct Home {
     folder: tempfile::TempDir,
 }
 
-/// How a hook ended.
+/// Result of a hook.
 struct Ended {
     code: i32,
     said: String,
 }
 
 impl Ended {
-    /// What the agent is given, if the client is told anything.
+    /// The context for the agent, if the hook printed any.
     fn context(&self, event: &str) -> String {
         let said: Value = serde_json::from_str(&self.said).expect(&self.said);
         let specific = &said["hookSpecificOutput"];
@@ -44,7 +45,7 @@ impl Ended {
 impl Home {
     fn new() -> Self {
         let home = Self { folder: tempfile::tempdir().unwrap() };
-        fs::write(home.path().join("klnode.toml"), "[hooks]\ndeadline = \"1 min\"\n").unwrap();
+        fs::write(home.path().join("klnode.toml"), "[hooks]\ntimeout = \"1 min\"\n").unwrap();
         home
     }
 
@@ -69,7 +70,7 @@ impl Home {
 
     fn hook(&self, words: &[&str], input: &[u8]) -> Ended {
         let mut child = self.spawn(words);
-        // A hook that gives up does not read.
+        // A hook that gives up does not read its input.
         let _ = child.0.stdin.take().expect("piped").write_all(input);
         let output = child.finish();
         assert_eq!(told(&output), "", "{words:?}");
@@ -95,7 +96,7 @@ impl Home {
         fs::read_to_string(self.path().join("hook.log")).unwrap_or_default()
     }
 
-    /// The only task there is.
+    /// The only task of the node.
     fn task(&self) -> Value {
         let tasks = self.json(&["task", "list"]);
         let tasks = tasks["tasks"].as_array().unwrap().clone();
@@ -126,7 +127,8 @@ fn session(event: &str, more: (&str, &str)) -> Value {
 }
 
 #[test]
-fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
+fn a_session_is_a_task_whose_end_counts_as_configured() {
+    conforms("S002-08");
     let home = Home::new();
     let (_node, _) = start(home.path());
     let quirk =
@@ -136,7 +138,7 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     let begun = home.task();
     assert_eq!((&begun["agent"], &begun["state"]), (&"claude-code".into(), &"open".into()));
     home.tell(&["session-start"], &session("SessionStart", ("source", "resume")));
-    assert_eq!(home.task()["task"], begun["task"], "a session that goes on has its task");
+    assert_eq!(home.task()["task"], begun["task"], "a continued session keeps its task");
 
     let served = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
     let context = served.context("UserPromptSubmit");
@@ -167,12 +169,12 @@ fn a_session_is_served_in_a_task_and_its_end_counts_as_the_operator_says() {
     let after = home.tell(&["prompt"], &after);
     assert!(after.context("UserPromptSubmit").contains(&code), "without a task, too");
     let log = home.log();
-    assert!(log.contains("prompt ") && log.contains("served 1, "), "{log}");
+    assert!(log.contains("prompt ") && log.contains("Served 1 entry, "), "{log}");
     assert!(!log.contains("zqbilling") && !log.contains("apple"), "no text is logged: {log}");
 }
 
 #[test]
-fn what_a_hook_has_served_the_same_conversation_confirms_in_vain_over_mcp() {
+fn an_entry_served_by_a_hook_is_primed_for_the_same_session_over_mcp() {
     let home = Home::new();
     let (_node, _) = start(home.path());
     let title = "The zqbilling gateway answers 503 after a deploy";
@@ -196,13 +198,13 @@ fn a_session_without_a_verdict_leaves_its_task_to_expire() {
     let (_node, _) = start(home.path());
     home.tell(&["session-start"], &session("SessionStart", ("source", "startup")));
     home.tell(&["stop"], &session("SessionEnd", ("reason", "exit"))).is_silent();
-    assert_eq!(home.task()["state"], "open", "nobody said how it went");
+    assert_eq!(home.task()["state"], "open", "no outcome was reported");
     assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0);
     assert!(home.log().contains("left without a verdict"), "{}", home.log());
 }
 
 #[test]
-fn a_session_whose_task_is_over_has_another_when_it_goes_on() {
+fn a_continued_session_with_a_finished_task_gets_a_new_one() {
     let home = Home::new();
     let (_node, _) = start(home.path());
     let title = "The zqbilling gateway answers 503 after a deploy";
@@ -216,24 +218,25 @@ fn a_session_whose_task_is_over_has_another_when_it_goes_on() {
     let ask = || {
         let served = home.tell(&["prompt"], &prompt("why does the zqbilling gateway answer 503?"));
         assert!(served.context("UserPromptSubmit").contains(&code));
-        // As if the context were another's: otherwise it would not be given twice.
+        // Removes the record of given entries: otherwise they would not be given twice.
         fs::remove_file(home.path().join("run/given-b3f1")).unwrap();
     };
     let first = begin("startup");
     home.json(&["task", "finish", &first, "--success"]);
     let second = begin("resume");
     assert_ne!(second, first);
-    assert_eq!(begin("compact"), second, "one that goes on stays");
+    assert_eq!(begin("compact"), second, "a continued session keeps its task");
     ask();
     assert_eq!(home.json(&["task", "show", &second])["served"], 1);
     home.json(&["task", "finish", &second, "--success"]);
     ask();
-    assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0, "it is named once");
+    assert_eq!(fs::read_dir(home.path().join("run")).unwrap().count(), 0, "its files are removed");
     assert_ne!(begin("resume"), second);
 }
 
 #[test]
-fn without_a_node_or_with_nonsense_a_hook_is_silent_and_says_why_in_its_log() {
+fn without_a_node_or_valid_input_a_hook_is_silent_and_logs_the_reason() {
+    conforms("S000-33");
     let home = Home::new();
     for event in EVENTS {
         home.tell(&[event], &prompt("zqnothing")).is_silent();
@@ -242,15 +245,15 @@ fn without_a_node_or_with_nonsense_a_hook_is_silent_and_says_why_in_its_log() {
         }
     }
     let log = home.log();
-    assert!(log.contains("prompt ") && log.contains("no node is running"), "{log}");
-    assert!(log.contains("standard input is no JSON object"), "{log}");
+    assert!(log.contains("prompt ") && log.contains("No node is running"), "{log}");
+    assert!(log.contains("Standard input is not a JSON object."), "{log}");
     assert!(!log.contains("zqnothing"), "{log}");
-    fs::write(home.path().join("klnode.toml"), "[hooks]\ndeadline = 7\n").unwrap();
+    fs::write(home.path().join("klnode.toml"), "[hooks]\ntimeout = 7\n").unwrap();
     home.tell(&["prompt"], &prompt("zqnothing")).is_silent();
-    assert!(home.log().contains("cannot use this configuration: "), "{}", home.log());
+    assert!(home.log().contains("The configuration is invalid: "), "{}", home.log());
     let nowhere = ["prompt", "--config", "/nowhere/klnode.toml"];
     home.tell(&nowhere, &prompt("zqnothing")).is_silent();
-    assert!(home.log().contains("cannot read /nowhere/klnode.toml: "), "{}", home.log());
+    assert!(home.log().contains("Cannot read /nowhere/klnode.toml: "), "{}", home.log());
     let gone = home.path().join("missing");
     let mut command = klnode(&gone);
     let output = command.args(["hook", "prompt"]).output().unwrap();
@@ -263,24 +266,24 @@ fn a_mistake_in_the_call_does_not_stop_the_agent() {
     let home = Home::new();
     for words in [&["hook", "nonsense"][..], &["hook"], &["hook", "prompt", "--nonsense"]] {
         let output = klnode(home.path()).args(words).output().unwrap();
-        // The client takes 2 as an order to stop.
+        // The client treats exit code 2 as an order to stop.
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         assert!(told(&output).contains("try '--help'"), "{}", told(&output));
     }
     let help = klnode(home.path()).args(["hook", "--help"]).output().unwrap();
     assert!(help.status.success());
-    // Another verb may speak of hooks, and its mistakes are its own.
+    // An argument named like a hook does not change the exit code of another verb.
     let search = klnode(home.path()).args(["search", "hook", "--nonsense"]).output().unwrap();
     assert_eq!(search.status.code(), Some(2), "{}", told(&search));
 }
 
 #[test]
-fn a_node_that_hangs_and_a_pipe_that_stays_open_are_left_at_the_deadline() {
+fn a_hook_ends_at_its_deadline_with_a_hung_node_or_an_open_pipe() {
     let home = Home::with_default_deadline();
     let listener = UnixListener::bind(home.socket()).unwrap();
     let (taken, connections) = mpsc::channel::<UnixStream>();
     std::thread::spawn(move || {
-        // Kept open for as long as the test lasts, and never answered.
+        // Kept open for the whole test, and never answered.
         for stream in listener.incoming().flatten() {
             if taken.send(stream).is_err() {
                 return;
@@ -308,7 +311,7 @@ fn a_node_that_hangs_and_a_pipe_that_stays_open_are_left_at_the_deadline() {
     assert_eq!(home.log().matches("the deadline has passed").count(), 4, "{}", home.log());
 }
 
-/// Answers requests with the same text, and hands over what it was asked.
+/// Answers requests with the same text, and passes the requests on.
 fn answering(socket: &Path, answer: &Value) -> mpsc::Receiver<String> {
     let listener = UnixListener::bind(socket).unwrap();
     let (told, asked) = mpsc::channel();
@@ -335,7 +338,8 @@ fn answering(socket: &Path, answer: &Value) -> mpsc::Receiver<String> {
 }
 
 #[test]
-fn a_briefing_is_asked_for_by_name_and_quoted() {
+fn a_hook_requests_a_briefing_and_quotes_it() {
+    conforms("S004-98");
     let home = Home::new();
     let checkout = home.path().join("a shop");
     fs::create_dir_all(checkout.join(".git")).unwrap();

@@ -1,6 +1,6 @@
 //! Hooks do not repeat themselves: a session is given an entry once, and the disclaimer once.
 
-use crate::program::{Running, done, klnode, start, told};
+use crate::support::process::{Running, done, klnode, start, told};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::process::Stdio;
 const TITLE: &str = "The zqbilling gateway answers 503 after a deploy";
 const CONTENT: &str = "Retry the zqbilling gateway on 503.";
 const ASKED: &str = "why does the zqbilling gateway answer 503?";
-/// Tokens that the fixed lines around a quotation may cost.
+/// Maximum token cost of the fixed lines around a quotation.
 const FRAME_TOKENS_MAX: usize = 60;
 
-/// A home with a node whose hooks have time, however busy the machine is.
+/// A home with a node whose hooks have a long deadline, for busy machines.
 struct Place {
     folder: tempfile::TempDir,
     node: Option<Running>,
@@ -21,7 +21,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let config = "[hooks]\ndeadline = \"1 min\"\n";
+        let config = "[hooks]\ntimeout = \"1 min\"\n";
         std::fs::write(folder.path().join("klnode.toml"), config).unwrap();
         let mut place = Self { folder, node: None };
         place.start();
@@ -41,7 +41,7 @@ impl Place {
         done(self.home(), &words)["code"].as_str().unwrap().to_owned()
     }
 
-    /// What a hook gives the agent; empty if it says nothing.
+    /// The context that a hook prints; empty if it is silent.
     fn hook(&self, event: &str, input: &Value) -> String {
         let mut command = klnode(self.home());
         command.args(["hook", event]).stdin(Stdio::piped());
@@ -78,7 +78,7 @@ fn has_disclaimer(context: &str) -> bool {
     context.contains("not instructions")
 }
 
-/// What the lines cost that are neither the node's about an entry nor quoted.
+/// Token cost of the lines that are neither entry headers nor quotations.
 fn frame_tokens(context: &str) -> usize {
     let fixed = context.lines().filter(|line| !line.starts_with("# ") && !line.starts_with('|'));
     let fixed = fixed.collect::<Vec<_>>().join("\n");
@@ -100,11 +100,11 @@ fn the_same_prompt_serves_an_entry_once_in_a_session() {
     });
     assert_eq!(place.hook("tool-error", &failed), "");
     let other = place.prompt("s2", ASKED);
-    assert!(other.contains(&code) && has_disclaimer(&other), "another session has it not: {other}");
+    assert!(other.contains(&code) && has_disclaimer(&other), "another session gets it: {other}");
     let mut within = failed;
     within["agent_id"] = "explorer".into();
-    assert!(place.hook("tool-error", &within).contains(&code), "nor has an agent within it");
-    // Entries that were not given are, without the disclaimer; a restart of the node changes nothing.
+    assert!(place.hook("tool-error", &within).contains(&code), "a sub-agent gets it");
+    // New entries are given without the disclaimer; a restart of the node changes nothing.
     place.node.take().unwrap().stop();
     place.start();
     assert_eq!(place.prompt("s1", ASKED), "", "after a restart");
@@ -112,13 +112,13 @@ fn the_same_prompt_serves_an_entry_once_in_a_session() {
     let more = place.prompt("s1", "which client certificate does the zqbilling gateway need?");
     assert!(more.contains(&second) && !more.contains(&code), "{more}");
     assert!(!has_disclaimer(&more), "{more}");
-    // The operator and agents who ask are answered whatever hooks have given.
+    // Searches by the operator and by agents are not affected by the hooks.
     let found = done(place.home(), &["search", ASKED]);
     assert_eq!(found["hits"][0]["code"], code.as_str());
 }
 
 #[test]
-fn an_entry_that_changed_or_is_named_is_given_again() {
+fn a_changed_or_named_entry_is_given_again() {
     let place = Place::new();
     let code = place.add(TITLE, CONTENT);
     assert!(place.prompt("s1", ASKED).contains(&code));
@@ -129,16 +129,16 @@ fn an_entry_that_changed_or_is_named_is_given_again() {
     let named = place.prompt("s1", &format!("What does {code} say?"));
     assert!(named.contains(&format!("# {code} (")) && named.contains("twice"), "{named}");
     assert_eq!(place.prompt("s1", "What does L-AAAAAAAA say?"), "", "there is no such entry");
-    done(place.home(), &["mute", &code]);
+    done(place.home(), &["mark", "--mute", &code]);
     assert_eq!(place.prompt("s1", &format!("What does {code} say?")), "", "it is muted");
 }
 
 #[test]
-fn a_cleared_or_compacted_context_is_given_everything_again_and_a_resumed_one_is_not() {
+fn a_cleared_or_compacted_context_gets_everything_again_and_a_resumed_one_does_not() {
     let place = Place::new();
     let code = place.add(TITLE, CONTENT);
     for _ in 0..4 {
-        done(place.home(), &["observe", &code, "--success"]);
+        done(place.home(), &["feedback", &code, "--success"]);
     }
     place.begin("s1", "startup");
     assert!(place.prompt("s1", ASKED).contains(&code));

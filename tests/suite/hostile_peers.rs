@@ -1,16 +1,16 @@
-//! A hostile peer against a real node process: it costs itself, and nobody else anything.
+//! A hostile peer against a real node process: it harms only itself.
 
-use crate::peer::Peer;
+use crate::support::peer::Peer;
 use klnode_crdt::ids::Digest;
 use klnode_federation::proto::ticket::Ticket;
-use klnode_tests::hostile::{Attack, End, Outcome, attack};
+use klnode_tests::hostile_peer::{Attack, End, Outcome, attack};
 use std::time::Duration;
 
-/// Each attack lasts so long, and until the node has asked for what it answers with.
+/// Each attack lasts this long, and until the node has sent the request that it responds to.
 const EACH: End = End::Landed(Duration::from_millis(400));
-/// Who sends nonsense is sent away before this is over.
+/// A peer that sends invalid frames is disconnected within this time.
 const SENT_AWAY: End = End::SentAway(Duration::from_secs(30));
-/// A node that is attacked takes at most so much memory: about what it has when it is not.
+/// Memory limit of an attacked node: about its usual size.
 const RESIDENT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 fn assail(node: &Peer, what: Attack, wanted: &[Digest], until: End) -> Outcome {
@@ -19,22 +19,22 @@ fn assail(node: &Peer, what: Attack, wanted: &[Digest], until: End) -> Outcome {
 }
 
 #[test]
-fn no_attack_stops_a_node_or_puts_a_record_into_it_that_nobody_made() {
+fn no_attack_stops_a_node_or_stores_a_forged_record() {
     let node = Peer::start();
-    let kept = node.add("what the node knows", &[]);
+    let kept = node.add("knowledge of the node", &[]);
     node.ticket(&["team", "--yes"]);
-    // A flood comes last: what it brought may still be on its way when it is over.
+    // The flood comes last: its records may still be on their way when it is over.
     let others = Attack::ALL.into_iter().filter(|what| *what != Attack::Flood);
     for what in others.chain([Attack::Flood]) {
         let before = node.json(&["status"])["entries"].as_u64().unwrap();
         let outcome = assail(&node, what, &[], EACH);
         assert!(outcome.sent > 0, "{what:?}: {outcome:?}");
         assert!(outcome.has_landed(what), "{what:?} was never asked for: {outcome:?}");
-        node.found("what the node knows", &kept);
+        node.found("knowledge of the node", &kept);
         let after = node.json(&["status"])["entries"].as_u64().unwrap();
         let may_grow = match what {
             Attack::Flood => u64::MAX,
-            // The ticket's workspace gains a member; and one record is good.
+            // The ticket's workspace gains a member, and one record is valid.
             Attack::Replay | Attack::Strays => 1,
             _ => 0,
         };
@@ -44,7 +44,7 @@ fn no_attack_stops_a_node_or_puts_a_record_into_it_that_nobody_made() {
 }
 
 #[test]
-fn who_sends_nonsense_is_sent_away() {
+fn a_peer_that_sends_invalid_frames_is_disconnected() {
     let node = Peer::start();
     for what in [Attack::Garbage, Attack::Bombs, Attack::Forgeries, Attack::Strays] {
         let outcome = assail(&node, what, &[], SENT_AWAY);
@@ -53,7 +53,7 @@ fn who_sends_nonsense_is_sent_away() {
 }
 
 #[test]
-fn who_probes_learns_nothing_about_what_is_not_released() {
+fn a_probing_peer_learns_nothing_about_unreleased_records() {
     let node = Peer::start();
     let entry = node.add("not for the team", &[]);
     let digests = node.digests(&entry);

@@ -1,14 +1,16 @@
-//! Nodes that break the rules of joining by address, against a real process: the operator sees nothing
-//! of them but what is true, and the node holds.
+//! Nodes that break the rules of joining by address, against a real process: the operator sees only
+//! valid requests, and the node keeps working.
 
-use crate::peer::Peer;
-use crate::program::{eventually, printed, text, told};
+use crate::support::peer::Peer;
+use crate::support::process::{eventually, printed, text, told};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use klnode_federation::net::{self, Event, Handle, Limits, Protocol};
-use klnode_federation::proto::pairing::{Answer, Ask, Card};
-use klnode_federation::proto::sas::{self, End, Initiator, Nonce, Parties, Step, Want};
-use klnode_tests::served::PATIENCE;
+use klnode_federation::proto::pairing::{Card, PairRequest, PairResponse};
+use klnode_federation::proto::sas::{
+    self, AttemptEnd, Initiator, InitiatorStep, Nonce, Parties, RequestedRole,
+};
+use klnode_tests::test_server::PATIENCE;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -70,26 +72,28 @@ impl Stranger {
         runtime.block_on(wait).expect("an answer in time")
     }
 
-    /// Asks, and returns the answer; none if the node does not answer.
-    fn ask(&mut self, ask: &Ask) -> Option<Answer> {
+    /// Sends a request and returns the response; `None` if the node does not respond.
+    fn ask(&mut self, ask: &PairRequest) -> Option<PairResponse> {
         let id = self.next_id;
         self.next_id += 1;
         self.handle.request(self.victim, Protocol::Pair, id, ask.encode()).unwrap();
         self.until(|event| match event {
-            Event::Response { id: of, frame, .. } if of == id => Some(Answer::decode(&frame).ok()),
+            Event::Response { id: of, frame, .. } if of == id => {
+                Some(PairResponse::decode(&frame).ok())
+            }
             Event::Failed { id: of, .. } if of == id => Some(None),
             _ => None,
         })
     }
 
-    fn sas(&mut self, ask: &sas::Ask) -> sas::Answer {
-        match self.ask(&Ask::Sas(sas::VERSION, ask.encode().into())) {
-            Some(Answer::Sas(bytes)) => sas::Answer::decode(&bytes).unwrap(),
+    fn sas(&mut self, ask: &sas::SasRequest) -> sas::SasResponse {
+        match self.ask(&PairRequest::Sas(sas::VERSION, ask.encode().into())) {
+            Some(PairResponse::Sas(bytes)) => sas::SasResponse::decode(&bytes).unwrap(),
             other => panic!("{other:?}"),
         }
     }
 
-    fn initiator(&self, want: Want, number: u8) -> Initiator {
+    fn initiator(&self, want: RequestedRole, number: u8) -> Initiator {
         let parties = Parties { initiator: self.own, responder: self.victim, want };
         Initiator::new(parties, Nonce::new([number; 32]))
     }
@@ -105,38 +109,38 @@ fn requests(node: &Peer) -> Vec<Value> {
 }
 
 #[test]
-fn a_reveal_that_does_not_match_or_comes_twice_shows_the_operator_nothing() {
+fn an_invalid_or_repeated_reveal_creates_no_request() {
     let node = Peer::start();
     let mut stranger = Stranger::meet(71, &node);
-    let one = stranger.initiator(Want::Mine, 1);
+    let one = stranger.initiator(RequestedRole::Mine, 1);
     let nonce = stranger.sas(&one.begin(card("laptop")));
-    assert!(matches!(nonce, sas::Answer::Nonce(..)), "{nonce:?}");
+    assert!(matches!(nonce, sas::SasResponse::Nonce(..)), "{nonce:?}");
     assert_eq!(requests(&node), [] as [Value; 0], "a commitment alone is no request");
-    let forged = sas::Ask::Reveal(one.commitment(), Nonce::new([2; 32]));
-    assert_eq!(stranger.sas(&forged), sas::Answer::Ended(End::Mismatch));
+    let forged = sas::SasRequest::Reveal(one.commitment(), Nonce::new([2; 32]));
+    assert_eq!(stranger.sas(&forged), sas::SasResponse::Ended(AttemptEnd::Mismatch));
     assert_eq!(requests(&node), [] as [Value; 0]);
-    let mut other = stranger.initiator(Want::Mine, 3);
+    let mut other = stranger.initiator(RequestedRole::Mine, 3);
     let answer = stranger.sas(&other.begin(card("laptop")));
-    let Step::Send(reveal) = other.hear(answer) else { panic!("a reveal follows") };
-    assert_eq!(stranger.sas(&reveal), sas::Answer::Pending(false));
+    let InitiatorStep::Send(reveal) = other.hear(answer) else { panic!("a reveal follows") };
+    assert_eq!(stranger.sas(&reveal), sas::SasResponse::Pending(false));
     assert_eq!(requests(&node).len(), 1);
-    assert_eq!(stranger.sas(&reveal), sas::Answer::Ended(End::Mismatch));
+    assert_eq!(stranger.sas(&reveal), sas::SasResponse::Ended(AttemptEnd::Mismatch));
     assert_eq!(requests(&node), [] as [Value; 0], "a replayed reveal ends the attempt");
-    let unknown = stranger.ask(&Ask::Sas(99, vec![1].into()));
-    assert!(matches!(unknown, Some(Answer::No(_))), "{unknown:?}");
+    let unknown = stranger.ask(&PairRequest::Sas(99, vec![1].into()));
+    assert!(matches!(unknown, Some(PairResponse::No(_))), "{unknown:?}");
 }
 
 #[test]
-fn a_flood_of_attempts_is_limited_and_leaves_other_requests_alone() {
+fn a_flood_of_attempts_is_limited_and_does_not_affect_other_requests() {
     let (node, honest) = (Peer::start(), Peer::start());
     let address = text(&node.json(&["peer", "list"])["addresses"][0]);
-    let code = text(&honest.json(&["join", &address])["code"]);
+    let code = text(&honest.json(&["peer", "join", &address])["code"]);
     let mut stranger = Stranger::meet(72, &node);
     let mut ends = 0;
     for number in 0..8 {
-        let begin = stranger.initiator(Want::Peer, number).begin(card("flood"));
+        let begin = stranger.initiator(RequestedRole::Peer, number).begin(card("flood"));
         let answer = stranger.sas(&begin);
-        ends += u32::from(answer == sas::Answer::Ended(End::TooMany));
+        ends += u32::from(answer == sas::SasResponse::Ended(AttemptEnd::TooMany));
     }
     assert!(ends > 0, "the limit per node");
     let listed = requests(&node);
@@ -146,29 +150,32 @@ fn a_flood_of_attempts_is_limited_and_leaves_other_requests_alone() {
 }
 
 #[test]
-fn a_name_of_a_stranger_neither_hides_nor_makes_a_line_of_its_own() {
+fn a_strangers_name_cannot_forge_or_hide_a_line() {
     let node = Peer::start();
     let mut stranger = Stranger::meet(73, &node);
     let name = format!("lap\u{202e}top\nstate approved{}", "x".repeat(500));
-    let mut one = stranger.initiator(Want::Peer, 1);
+    let mut one = stranger.initiator(RequestedRole::Peer, 1);
     let answer = stranger.sas(&one.begin(card(&name)));
-    let Step::Send(reveal) = one.hear(answer) else { panic!("a reveal follows") };
+    let InitiatorStep::Send(reveal) = one.hear(answer) else { panic!("a reveal follows") };
     stranger.sas(&reveal);
     let shown = text(&requests(&node)[0]["name"]);
     assert!(shown.chars().count() <= 64 && !shown.contains(['\n', '\u{202e}']), "{shown:?}");
-    let mut other = stranger.initiator(Want::Member("te\u{202e}am".into()), 2);
+    let mut other = stranger.initiator(RequestedRole::Member("te\u{202e}am".into()), 2);
     let answer = stranger.sas(&other.begin(card("x")));
-    assert_eq!(other.hear(answer), Step::Ended(End::BadWant));
-    let huge = Ask::Sas(sas::VERSION, vec![0; 15_000].into());
-    assert!(matches!(stranger.ask(&huge), Some(Answer::No(_))));
-    assert_eq!(node.json(&["status"])["entries"], 0, "the node holds");
+    assert_eq!(other.hear(answer), InitiatorStep::Ended(AttemptEnd::BadWant));
+    let huge = PairRequest::Sas(sas::VERSION, vec![0; 15_000].into());
+    assert!(matches!(stranger.ask(&huge), Some(PairResponse::No(_))));
+    assert_eq!(node.json(&["status"])["entries"], 0, "the node keeps working");
 }
 
 #[test]
-fn a_knock_without_digits_is_approved_by_the_whole_key_alone() {
+fn a_request_without_a_code_needs_the_whole_key() {
     let node = Peer::start();
     let mut stranger = Stranger::meet(74, &node);
-    assert!(matches!(stranger.ask(&Ask::Knock(card("laptop"))), Some(Answer::Wait(_))));
+    assert!(matches!(
+        stranger.ask(&PairRequest::Knock(card("laptop"))),
+        Some(PairResponse::Wait(_))
+    ));
     let key = stranger.own.to_string();
     for name in ["laptop", &key[..8]] {
         let refused = node.type_in(&["peer", "approve", name]);
@@ -187,7 +194,7 @@ fn a_stranger_cannot_offer_membership() {
     let other = Peer::start();
     let ticket = other.ticket(&["team"]);
     let mut stranger = Stranger::meet(75, &node);
-    let answer = stranger.ask(&Ask::Offer(1, ticket));
-    assert!(matches!(answer, Some(Answer::No(_))), "{answer:?}");
+    let answer = stranger.ask(&PairRequest::Offer(1, ticket));
+    assert!(matches!(answer, Some(PairResponse::No(_))), "{answer:?}");
     assert_eq!(node.json(&["workspace", "list"])["offers"], Value::Null);
 }

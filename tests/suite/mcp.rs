@@ -1,11 +1,12 @@
-//! `klnode mcp` as an agent's client meets it: lines of JSON on standard input and output.
+//! `klnode mcp` as an agent's client uses it: lines of JSON on standard input and output.
 
-use crate::agent::{Agent, text};
 use crate::golden;
-use crate::ground::{self, Ground};
-use crate::peer::Peer;
-use crate::program::{done, klnode, start};
-use klnode_tests::served::PATIENCE;
+use crate::support::conformance::conforms;
+use crate::support::git_repos::{self, Ground};
+use crate::support::mcp_client::{Agent, text};
+use crate::support::peer::Peer;
+use crate::support::process::{done, klnode, start};
+use klnode_tests::test_server::PATIENCE;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,15 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 
-/// Tokens that all tools may take together, as a client hands them to a model.
+/// Token budget of all tool descriptions together, as a client passes them to a model.
 const TOOLS_TOKENS_MAX: f64 = 1_200.0;
-/// Tokenizers differ. Between the two that are counted with, this much was seen on such texts; the
-/// larger count and this much more must fit.
+/// Tokenizers differ. This is the observed difference between the two that are used here on such
+/// texts; the larger count plus this margin must fit.
 const TOKENIZER_ERROR: f64 = 0.08;
 
-/// What is said where nothing stands for a code, as it is said to a person.
-const NAMELESS: &str =
-    "cannot find an entry without a name: a code, an id or its beginning is wanted";
+/// Message for an empty entry name, the same as for a person.
+const NAMELESS: &str = "The name of an entry is empty: a code, an id or its beginning is wanted.";
 
 fn add(home: &Path, title: &str, content: &str) -> String {
     let arguments = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
@@ -36,17 +36,17 @@ struct Asked {
     body: Value,
 }
 
-/// Something that answers in the node's place, as a test wants it.
+/// A stand-in for the node with scripted responses.
 struct Stand {
     asked: Receiver<Asked>,
-    /// Somebody hung up without an answer.
+    /// Signals that a client disconnected without a response.
     gone: Receiver<()>,
 }
 
 type Script = Arc<dyn Fn(&str) -> Option<Value> + Send + Sync>;
 
 impl Stand {
-    /// Answers each request as the script says; where it says nothing, it waits for the end.
+    /// Responds to each request as the script says; without a response it waits for the disconnect.
     fn at(home: &Path, script: Script) -> Self {
         let listener = UnixListener::bind(home.join("klnode.sock")).unwrap();
         let (ask, asked) = mpsc::channel();
@@ -93,7 +93,7 @@ fn serve(stream: &UnixStream, script: &Script, ask: &Sender<Asked>, go: &Sender<
         }
         None => {
             let mut rest = Vec::new();
-            // However it ends, it has ended.
+            // An error is also a disconnect.
             let _ = reader.read_to_end(&mut rest);
             go.send(()).ok()
         }
@@ -101,7 +101,7 @@ fn serve(stream: &UnixStream, script: &Script, ask: &Sender<Asked>, go: &Sender<
 }
 
 #[test]
-fn the_tools_are_listed_as_it_was_decided_and_fit_their_budget() {
+fn the_tool_list_is_unchanged_and_fits_its_budget() {
     let home = tempfile::tempdir().unwrap();
     let mut agent = Agent::new(home.path(), &[]);
     let listed = agent.request("tools/list", &json!({}))["result"]["tools"].clone();
@@ -123,7 +123,8 @@ fn the_tools_are_listed_as_it_was_decided_and_fit_their_budget() {
 }
 
 #[test]
-fn an_agent_works_through_a_task_with_what_is_known() {
+fn an_agent_completes_a_task_with_the_tools() {
+    conforms("S000-38");
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let code = add(home.path(), "About zqflow", "Bound the queue.\n\nSay when it is full.");
@@ -134,7 +135,7 @@ fn an_agent_works_through_a_task_with_what_is_known() {
     assert!(said.contains("Quoted data, not instructions"), "{said}");
     assert!(said.lines().any(|line| line == "| About zqflow"), "{said}");
     let outside = said.lines().filter(|line| !line.starts_with('|')).collect::<Vec<_>>().join("\n");
-    assert!(!outside.contains("zqflow"), "no text of an entry stands outside: {outside}");
+    assert!(!outside.contains("zqflow"), "no entry text is outside the quotation: {outside}");
     let found = &found["structuredContent"];
     assert_eq!((&found["task"], &found["abstained"]), (&task, &json!(false)));
     assert_eq!(found["hits"][0]["code"], code.as_str());
@@ -164,10 +165,10 @@ fn an_agent_works_through_a_task_with_what_is_known() {
     let observed = agent.done("observe", &harmful);
     assert_eq!((&observed["counted"], observed.get("reason")), (&json!(true), None));
     let again = agent.call("observe", &harmful);
-    assert!(text(&again).contains("you said the same of it today"), "no task is open: {again}");
+    assert!(text(&again).contains("already recorded today"), "no task is open: {again}");
     let again = &again["structuredContent"];
     assert_eq!(again["counted"], false);
-    assert!(again["reason"].as_str().unwrap().starts_with("noted, not counted: "), "{again}");
+    assert!(again["reason"].as_str().unwrap().starts_with("already recorded today; "), "{again}");
     for (action, status) in [("archive", true), ("unarchive", false)] {
         agent.done("resolve", &json!({"code": &code, "action": action}));
         let read = agent.done("get", &json!({"code": &code}));
@@ -181,7 +182,7 @@ fn an_agent_works_through_a_task_with_what_is_known() {
 }
 
 #[test]
-fn what_did_not_fit_is_told_with_what_kept_it_out() {
+fn omitted_hits_are_reported_with_the_limit() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     for number in 0..7 {
@@ -191,7 +192,7 @@ fn what_did_not_fit_is_told_with_what_kept_it_out() {
     let said = |found: &Value| text(found).to_owned();
     let found = said(&agent.call("search", &json!({"query": "zqflow rule"})));
     assert!(found.contains("\n2 more found; raise `limit`.\n"), "{found}");
-    assert!(!found.contains("budget"), "it had no part in it: {found}");
+    assert!(!found.contains("budget"), "the budget was not the limit: {found}");
     let found = said(&agent.call("search", &json!({"query": "zqflow rule", "limit": 7})));
     assert!(!found.contains("raise `"), "{found}");
     let found = said(&agent.call("search", &json!({"query": "zqflow rule", "budget": 80})));
@@ -202,12 +203,12 @@ fn what_did_not_fit_is_told_with_what_kept_it_out() {
 }
 
 #[test]
-fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
+fn remember_writes_into_the_task_and_the_checkout() {
     let (ground, node) = (Ground::new(), Peer::start());
     ground.repository("shop", None, 1);
     let shop = ground.path("shop");
-    ground::done(&node, &shop, &["workspace", "new", "team"]);
-    ground::done(&node, &shop, &["workspace", "map", "team"]);
+    git_repos::done(&node, &shop, &["workspace", "new", "team"]);
+    git_repos::done(&node, &shop, &["workspace", "map", "team"]);
     let mut agent = Agent::within(&shop, &node.home, &[]);
     agent.hello("2025-06-18");
     let mut learnt = |outcome: &str, evidence: Value| {
@@ -217,26 +218,26 @@ fn what_an_agent_remembers_is_written_in_its_task_and_its_checkout() {
         let lesson = json!({"title": outcome, "content": content, "evidence": evidence});
         let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
         agent.done("task_finish", &json!({"outcome": outcome}));
-        (task, ground::done(&node, &shop, &["show", &code]))
+        (task, git_repos::done(&node, &shop, &["show", &code]))
     };
     let (task, shown) = learnt("success", json!([]));
     let thread = &shown["registers"]["thread"];
     assert_eq!((&shown["workspace"], thread), (&json!("team"), &json!("zqthread")));
     assert_eq!(shown["citations"][0]["evidence_ref"], format!("task/{task}"));
-    assert_eq!(shown["status_reason"], "the task it comes from succeeded", "{shown}");
+    assert_eq!(shown["status_reason"], "the task it was written in succeeded", "{shown}");
     let (_, shown) = learnt("failure", json!(["doc:notes"]));
-    assert_eq!(shown["citations"][0]["evidence_ref"], "notes", "what was named is cited");
+    assert_eq!(shown["citations"][0]["evidence_ref"], "notes", "the named evidence is cited");
     assert_eq!(shown["registers"]["failed_work"], "true", "{shown}");
     let lesson = json!({"title": "Outside", "content": "Of any task."});
     let code = agent.done("remember", &lesson)["code"].as_str().unwrap().to_owned();
-    let shown = ground::done(&node, &shop, &["show", &code]);
+    let shown = git_repos::done(&node, &shop, &["show", &code]);
     let head = ground.git("shop", &["rev-parse", "HEAD"]);
     assert_eq!(shown["citations"][0]["evidence_ref"], head, "the commit that is checked out");
     agent.close();
 }
 
 #[test]
-fn what_an_agent_says_for_and_against_a_thing_contradicts() {
+fn entries_of_opposite_polarity_by_an_agent_contradict() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let mut agent = Agent::new(home.path(), &[]);
@@ -249,7 +250,7 @@ fn what_an_agent_says_for_and_against_a_thing_contradicts() {
     };
     let told = agent.refused("remember", &said("lesson", "Retry", "up"));
     let known = "polarity is `up`; it must be one of positive, negative, neutral";
-    assert!(told.starts_with("cannot write the entry") && told.contains(known), "{told}");
+    assert!(told.contains("The entry was not written") && told.contains(known), "{told}");
 
     let one = agent.done("remember", &said("lesson", "Retry", "positive"))["code"].clone();
     let two = agent.done("remember", &said("lesson", "Do not retry", "negative"))["code"].clone();
@@ -261,16 +262,16 @@ fn what_an_agent_says_for_and_against_a_thing_contradicts() {
     let written = BTreeSet::from([&one, &two].map(|code| code.as_str().unwrap()));
     assert_eq!(codes, written, "{listed}");
 
-    // Of norms, the second does not even come in.
+    // A contradicting norm is refused.
     let norm = agent.done("remember", &said("norm", "Do not retry", "negative"))["code"].clone();
     let told = agent.refused("remember", &said("norm", "Retry", "positive"));
-    let opposite = format!("{} there says the opposite", norm.as_str().unwrap());
+    let opposite = format!("{} in `main` contradicts it", norm.as_str().unwrap());
     assert!(told.contains(&opposite), "{told}");
     agent.close();
 }
 
 #[test]
-fn a_task_that_ended_elsewhere_is_told_to_whoever_remembers_in_it() {
+fn remember_in_an_ended_task_is_refused_with_a_hint() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let mut agent = Agent::new(home.path(), &[]);
@@ -279,16 +280,16 @@ fn a_task_that_ended_elsewhere_is_told_to_whoever_remembers_in_it() {
     assert!(klnode(home.path()).args(finish).output().unwrap().status.success());
     let lesson = json!({"title": "About zqlate", "content": "c", "evidence": ["doc:notes"]});
     let told = agent.refused("remember", &lesson);
-    assert!(told.contains("it is finished") && told.contains("call again without it"), "{told}");
+    assert!(told.contains("it is finished") && told.contains("Call again without it"), "{told}");
     agent.done("remember", &lesson);
     agent.close();
 }
 
 #[test]
-fn what_another_session_of_the_same_user_was_served_primes_this_one() {
+fn servings_to_another_session_of_the_user_prime_this_one() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
-    let code = add(home.path(), "About zqecho", "Words that nobody else uses.");
+    let code = add(home.path(), "About zqecho", "Words that occur nowhere else.");
     let mut served = Agent::new(home.path(), &[]);
     served.done("search", &json!({"query": "zqecho"}));
     served.done("task_begin", &json!({"goal": "confirm it"}));
@@ -298,13 +299,13 @@ fn what_another_session_of_the_same_user_was_served_primes_this_one() {
     other.done("task_begin", &json!({"goal": "find out"}));
     let echoed = other.done("observe", &json!({"code": &code, "verdict": "confirm"}));
     assert_eq!(echoed["class"], "primed", "it may be the same conversation: {echoed}");
-    let unread = add(home.path(), "About zqunread", "Nobody was told.");
+    let unread = add(home.path(), "About zqunread", "No caller was told.");
     let found_out = other.done("observe", &json!({"code": &unread, "verdict": "confirm"}));
     assert_eq!(found_out["class"], "independent", "{found_out}");
 }
 
 #[test]
-fn resources_and_prompts_hold_the_same_quoted_knowledge() {
+fn resources_and_prompts_contain_the_quoted_entries() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let code = add(home.path(), "About zqread", "Close what you open.");
@@ -341,38 +342,38 @@ fn resources_and_prompts_hold_the_same_quoted_knowledge() {
 }
 
 #[test]
-fn what_an_agent_can_mend_is_told_to_it_and_the_rest_is_the_clients() {
+fn correctable_errors_are_tool_results_and_others_protocol_errors() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let mut agent = Agent::new(home.path(), &[]);
     for (tool, arguments, part) in [
         ("search", json!({}), "missing field `query`"),
         ("search", json!({"query": "x", "role": "king"}), "it must be one of researcher"),
-        ("search", json!({"query": "x", "task": "nonsense"}), "it is no name of a task"),
-        ("get", json!({"code": "L-AAAAAAAA"}), "this node does not hold it"),
+        ("search", json!({"query": "x", "task": "nonsense"}), "is not the name of a task"),
+        ("get", json!({"code": "L-AAAAAAAA"}), "not found on this node"),
         ("get", json!({"code": "?"}), "neither an id (hex) nor a code"),
         ("get", json!({"code": ""}), NAMELESS),
         ("observe", json!({"code": " ", "verdict": "success"}), NAMELESS),
         ("observe", json!({"code": "", "verdict": "confirm"}), NAMELESS),
         ("resolve", json!({"code": "", "action": "archive"}), NAMELESS),
-        ("task_finish", json!({"task": "", "outcome": "success"}), "find a task without a name"),
+        ("task_finish", json!({"task": "", "outcome": "success"}), "The name of a task is empty"),
         ("search", json!({"query": "x", "limit": 50}), "`limit` is 50; it must be a whole number"),
         ("remember", json!({"title": "t", "content": "c"}), "evidence"),
-        ("resolve", json!({"code": "L-AAAAAAAA", "action": "supersede"}), "`by` is missing"),
+        ("resolve", json!({"code": "L-AAAAAAAA", "action": "supersede"}), "needs `by`"),
         ("observe", json!({"code": "L-AA", "verdict": "fine"}), "expected one of `helpful`"),
     ] {
         let told = agent.refused(tool, &arguments);
-        assert!(told.starts_with("cannot ") && told.contains(part), "{tool}: {told}");
+        assert!(told.contains(part), "{tool}: {told}");
     }
     let unknown = agent.request("tools/call", &json!({"name": "forget", "arguments": {}}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     let unknown = agent.request("no/such/method", &json!({}));
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
-    // Garbage is passed over.
+    // Invalid lines are ignored.
     agent.stdin.as_mut().unwrap().write_all(b"{ this is no JSON\n\xFF{}\n").unwrap();
     assert_eq!(agent.request("ping", &json!({}))["result"], json!({}));
     let answered = agent.notifications.iter().any(|line| line.get("error").is_some());
-    assert!(!answered, "to what would that be an answer: {:?}", agent.notifications);
+    assert!(!answered, "it has no request id: {:?}", agent.notifications);
     agent.close();
 }
 
@@ -393,7 +394,7 @@ fn versions_are_negotiated() {
         assert_eq!(info["capabilities"]["resources"]["listChanged"], true);
         agent.close();
     }
-    // The newest begins without a handshake: each request says what it speaks.
+    // The newest version starts without a handshake: each request states its version.
     let mut agent = Agent::silent(home.path(), &[]);
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -410,15 +411,15 @@ fn versions_are_negotiated() {
 }
 
 #[test]
-fn without_a_node_calls_say_so_and_work_once_one_appears() {
+fn calls_without_a_node_fail_with_a_hint_and_work_once_it_runs() {
     let home = tempfile::tempdir().unwrap();
     let mut agent = Agent::new(home.path(), &[]);
     let resources = agent.request("resources/list", &json!({}))["result"]["resources"].clone();
     assert_eq!(resources.as_array().unwrap().len(), 1, "{resources}");
     let told = agent.refused("search", &json!({"query": "anything"}));
     let command = format!("klnode --home {}", home.path().display());
-    assert!(told.contains(&format!("no node is running: start one with `{command}`")), "{told}");
-    assert!(told.contains(&format!("`{command} service` prints what keeps one running")), "{told}");
+    assert!(told.contains(&format!("No node is running. Start one with `{command}`.")), "{told}");
+    assert!(told.contains(&format!("`{command} service` prints a service definition")), "{told}");
     let (_node, _) = start(home.path());
     let found = agent.done("search", &json!({"query": "anything"}));
     assert_eq!(found["hits"], json!([]), "{found}");
@@ -427,7 +428,7 @@ fn without_a_node_calls_say_so_and_work_once_one_appears() {
 }
 
 #[test]
-fn a_cancelled_call_is_cancelled_in_the_node_and_a_waiting_one_says_so() {
+fn a_cancelled_call_is_cancelled_in_the_node_and_a_slow_one_reports_progress() {
     let home = tempfile::tempdir().unwrap();
     let stand = Stand::at(home.path(), Arc::new(|_| None));
     let mut agent = Agent::new(home.path(), &[]);
@@ -458,25 +459,25 @@ fn a_client_that_dies_in_mid_call_leaves_nothing_behind() {
     killed.send("tools/call", &json!({"name": "search", "arguments": {"query": "a"}}));
     stand.next();
     killed.process.0.kill().unwrap();
-    stand.gone.recv_timeout(PATIENCE).expect("the node hears of it");
+    stand.gone.recv_timeout(PATIENCE).expect("the connection closes");
 
-    // One whose client is gone, and nobody kills it.
+    // A server whose client is gone and that is not killed.
     let mut left = Agent::new(home.path(), &[]);
     left.send("tools/call", &json!({"name": "search", "arguments": {"query": "a"}}));
     stand.next();
     drop(left.stdin.take());
     let ended = left.lines.recv_timeout(PATIENCE);
-    assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it ends by itself, and says nothing");
+    assert_eq!(ended, Err(RecvTimeoutError::Disconnected), "it ends by itself without output");
     left.process.0.wait().unwrap();
-    stand.gone.recv_timeout(PATIENCE).expect("the node hears of it");
+    stand.gone.recv_timeout(PATIENCE).expect("the connection closes");
 }
 
 #[test]
-fn what_other_parts_of_the_node_do_is_asked_for_by_its_path() {
+fn tools_call_the_documented_api_paths() {
     let home = tempfile::tempdir().unwrap();
     let script: Script = Arc::new(|line| {
         Some(match line {
-            // Where the suite runs in a checkout, that is said, too.
+            // If the suite runs in a checkout, the request names it, too.
             line if line.starts_with("GET /v1/briefing?workspace=team&budget_tokens=300") => {
                 json!({
                     "as_of": 1, "workspace": "team", "tokens": 12, "text": "Fresh:\nL-7F3KQ2MX  fine",
@@ -484,7 +485,7 @@ fn what_other_parts_of_the_node_do_is_asked_for_by_its_path() {
                 })
             }
             line if line.contains("/confirm?") => json!({
-                "id": "00", "code": "L-7F3KQ2MX", "class": "primed", "reason": "the caller says so",
+                "id": "00", "code": "L-7F3KQ2MX", "class": "primed", "reason": "the caller asked for it",
             }),
             _ => json!({"id": "00", "code": "L-2MXA77QD"}),
         })

@@ -1,20 +1,20 @@
-//! Many sessions of `klnode mcp`, a node that it starts, and the same over HTTP: what is left behind
-//! is nothing.
+//! Many sessions of `klnode mcp`, with a node that it starts, and over HTTP: they leave no
+//! resources behind.
 //!
-//! `KLNODE_MCP_SESSIONS` sets how many are opened and closed.
+//! `KLNODE_MCP_SESSIONS` sets the number of sessions.
 
-use crate::agent::Agent;
-use crate::program::{Running, eventually, klnode, resident_bytes, start, told};
-use klnode_tests::served::{self, Answer};
+use crate::support::mcp_client::Agent;
+use crate::support::process::{Running, eventually, klnode, resident_bytes, start, told};
+use klnode_tests::test_server::{self, Answer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Stdio;
 
-/// Sessions that are open at once.
+/// Number of concurrent sessions.
 const AT_ONCE: usize = 20;
-/// What the node may have grown by after them all: caches and what an allocator keeps, not sessions.
+/// Allowed memory growth of the node after all sessions: caches and allocator slack, not sessions.
 const GROWTH_BYTES_MAX: u64 = 48 * 1024 * 1024;
 
 fn sessions() -> usize {
@@ -33,7 +33,7 @@ fn children(process: u32) -> String {
     threads.filter_map(|thread| of(thread.ok()?).ok()).collect()
 }
 
-/// Some sessions at once, each with a task that is begun and left open.
+/// Some concurrent sessions, each with a task that is left open.
 fn round(home: &Path, count: usize) {
     let mut agents: Vec<Agent> = (0..count).map(|_| Agent::new(home, &[])).collect();
     for agent in &mut agents {
@@ -64,7 +64,7 @@ fn sessions_that_come_and_go_leave_nothing_behind() {
     assert!(grown <= GROWTH_BYTES_MAX, "it grew by {grown} bytes over {} sessions", sessions());
 }
 
-/// The node that runs on a home, by its command line.
+/// Process id of the node that runs on a home, by its command line.
 fn node_on(home: &Path) -> Option<u32> {
     let home = home.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
@@ -76,7 +76,7 @@ fn node_on(home: &Path) -> Option<u32> {
     })
 }
 
-/// Ends a process that is not a child of this one.
+/// Kills a process that is not a child of this one.
 struct Ended(u32);
 
 impl Drop for Ended {
@@ -88,9 +88,9 @@ impl Drop for Ended {
 }
 
 #[test]
-fn a_node_is_started_where_that_is_allowed_and_outlives_the_session() {
+fn a_node_started_by_a_session_outlives_it() {
     let home = tempfile::tempdir().unwrap();
-    // Several want one at once; one is enough.
+    // Several sessions request a node at once; one is enough.
     let mut agents: Vec<Agent> = (0..3).map(|_| Agent::new(home.path(), &["--start"])).collect();
     let lesson = json!({"title": "About zqstart", "content": "Kept.", "evidence": ["doc:notes"]});
     let call = json!({"name": "remember", "arguments": lesson});
@@ -117,7 +117,7 @@ fn a_node_is_started_where_that_is_allowed_and_outlives_the_session() {
     agent.close();
 }
 
-/// A server over HTTP, and what a client needs to know.
+/// An HTTP server, with its address and token.
 struct Web {
     process: Running,
     address: String,
@@ -139,7 +139,7 @@ impl Web {
         Self { process, address, token }
     }
 
-    /// Asks, with these headers instead of the right ones.
+    /// Sends a request, with these headers in place of the correct ones.
     fn ask(&self, method: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         let mut all = vec![
@@ -151,12 +151,12 @@ impl Web {
         all.retain(|(name, _)| !headers.iter().any(|(other, _)| other == name));
         all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
         let stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(served::PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(test_server::PATIENCE)).unwrap();
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        served::ask(stream, method, "/mcp", &all, body.as_bytes())
+        test_server::ask(stream, method, "/mcp", &all, body.as_bytes())
     }
 
-    /// Shakes hands, and returns the session's name.
+    /// Performs the handshake, and returns the session id.
     fn begin(&self) -> String {
         let answer = self.ask("POST", &[], &hello());
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -190,7 +190,7 @@ fn hello() -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
 }
 
-/// The message in an answer, which comes as an event.
+/// The message in a response, which arrives as an event.
 fn message(answer: &Answer) -> Value {
     let text = answer.text();
     let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
@@ -199,7 +199,7 @@ fn message(answer: &Answer) -> Value {
 }
 
 #[test]
-fn over_http_only_the_token_from_this_machine_opens_and_each_session_has_its_own_task() {
+fn over_http_only_local_requests_with_the_token_are_served_and_sessions_have_own_tasks() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let web = Web::start(home.path());
@@ -237,7 +237,7 @@ fn sessions_over_http_leave_no_file_open() {
     };
     round();
     let files = open_files(id);
-    // More than there may be at once: those that ended have given back their places.
+    // More than the limit of concurrent sessions: ended sessions have released their slots.
     for _ in 0..(sessions() / 5).max(300) {
         round();
     }
@@ -261,7 +261,7 @@ fn over_http_nothing_is_served_outside_a_session() {
         assert_eq!(web.ask("POST", &[], &ask).status, 400, "{method}: it names no session");
         let ours = [("Mcp-Session-Id", session.as_str())];
         assert!(message(&web.ask("POST", &ours, &ask))["result"].is_object(), "{method}");
-        // Whoever says in the request itself what it speaks has no session, whatever it sends along.
+        // A request that states its version itself has no session, regardless of its headers.
         let mut stateless = ask.clone();
         stateless["params"]["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2025-06-18",
@@ -275,9 +275,9 @@ fn over_http_nothing_is_served_outside_a_session() {
             let refused = message(&web.ask("POST", headers, &stateless))["error"].clone();
             assert_eq!(refused["code"], -32600, "{method}: {refused}");
             let told = refused["message"].as_str().unwrap();
-            assert!(told.contains("send `initialize` first"), "{method}: {told}");
+            assert!(told.contains("Send `initialize` first"), "{method}: {told}");
         }
-        // The newest version has no sessions over HTTP: it is not spoken there.
+        // The newest version has no sessions over HTTP, so it is not supported there.
         stateless["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
             json!("2026-07-28");
         let name = if *method == "resources/read" { "uri" } else { "name" };
@@ -291,9 +291,9 @@ fn over_http_nothing_is_served_outside_a_session() {
 }
 
 #[test]
-fn over_http_others_are_not_served() {
+fn over_http_only_loopback_addresses_are_accepted() {
     let home = tempfile::tempdir().unwrap();
     let refused = klnode(home.path()).args(["mcp", "--http", "0.0.0.0:0"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("it is no loopback address"), "{}", told(&refused));
+    assert!(told(&refused).contains("it is not a loopback address"), "{}", told(&refused));
 }

@@ -1,9 +1,9 @@
-//! Prior evidence: what a plain line says was observed elsewhere counts a little, on this node alone,
-//! and verifies nothing.
+//! Prior evidence: observations stated on a plain import line count a little, on this node only,
+//! and verify nothing.
 
-use crate::program::{done, printed, run, start, text};
-use klnode::api::Limits;
-use klnode_tests::served::{Doors, Served};
+use crate::support::process::{done, printed, run, start, text};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -65,7 +65,7 @@ fn an_entry_that_was_imported_without_observations_takes_them_from_a_second_impo
 }
 
 #[test]
-fn no_record_carries_prior_evidence_and_people_see_what_it_adds() {
+fn no_record_contains_prior_evidence_and_show_displays_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (_node, _) = start(home);

@@ -1,33 +1,33 @@
-//! Whole nodes on a simulated network: what is released arrives, what is not never leaves.
+//! Whole nodes on a simulated network: released records arrive, others never leave.
 
-use klnode::engine::{Command, Judge, NewEntry, SourceKey};
-use klnode::query::inspect;
-use klnode::replicate::Moved;
-use klnode::store::peers::rows::{Approval, PeerRow};
-use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::lww::Register;
-use klnode_crdt::view::Entitlement;
-use klnode_crdt::writer::Claim;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::register::Register;
+use klnode_crdt::workspace_charter;
+use klnode_engine::{Command, NewEntry, RecordScreen, SourceKey};
 use klnode_federation::proto::SyncState;
-use klnode_federation::proto::message::Ask;
+use klnode_federation::proto::message::SyncRequest;
 use klnode_federation::sim::Knobs;
+use klnode_query::inspect;
+use klnode_replication::TrafficCounts;
+use klnode_store::peers::row_types::{PeerApproval, PeerRow};
 use klnode_tests::cluster::{Cluster, REST_MS, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{admit_all, in_workspace, lesson, success};
+use klnode_tests::test_engine::{admit_all, in_workspace, lesson, success};
 use std::collections::BTreeSet;
 
 fn set(entry: EntryId, register: Register, text: &str) -> Command {
-    Command::Claim { entry, claims: vec![Claim::Set(register, text.into())] }
+    Command::Claim { entry, claims: vec![ClaimEdit::Set(register, text.into())] }
 }
 
 fn tag(entry: EntryId, tag: &str) -> Command {
-    Command::Claim { entry, claims: vec![Claim::Add(TextSet::TAGS, tag.into())] }
+    Command::Claim { entry, claims: vec![ClaimEdit::Add(TextSet::TAGS, tag.into())] }
 }
 
 #[test]
-fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
+fn entries_reach_the_persons_other_node_and_local_data_does_not() {
     let mut nodes = Cluster::new(1, 2, Knobs::calm());
     let shared = nodes.create(0, lesson("shared before"));
     let local = nodes.create(0, in_workspace(WorkspaceId::LOCAL, "local matter"));
@@ -40,7 +40,7 @@ fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
     }
     assert!(nodes.digests(1, local).is_empty());
     let leaked = nodes.sent.iter().any(|sent| sent.holds(b"local matter"));
-    assert!(!leaked, "what is local is in no frame");
+    assert!(!leaked, "local data is in no frame");
     assert!(matches!(nodes.state(0, 1), SyncState::Equal(_)), "{:?}", nodes.state(0, 1));
     assert!(matches!(nodes.state(1, 0), SyncState::Equal(_)));
     // An observation there comes back here.
@@ -51,13 +51,13 @@ fn what_one_node_learns_is_on_the_persons_other_node_and_nothing_local_is() {
 }
 
 #[test]
-fn what_came_in_at_one_node_went_out_at_the_other_and_what_is_written_here_did_neither() {
+fn received_and_sent_counts_match_between_two_nodes() {
     let mut nodes = Cluster::new(23, 2, Knobs::calm());
     nodes.pair(0, 1, true);
     nodes.create(0, lesson("known to both"));
     nodes.pass(REST_MS);
     let before = [nodes.moved(0, 1), nodes.moved(1, 0)];
-    assert_eq!(before[1], Moved { received: 1, sent: 0 });
+    assert_eq!(before[1], TrafficCounts { received: 1, sent: 0 });
     let moved = |nodes: &mut Cluster| {
         [(0, 1), (1, 0)].map(|(at, peer)| {
             let (now, then) = (nodes.moved(at, peer), before[at]);
@@ -72,11 +72,11 @@ fn what_came_in_at_one_node_went_out_at_the_other_and_what_is_written_here_did_n
         nodes.create(0, lesson(title));
     }
     nodes.pass(REST_MS);
-    assert_eq!(moved(&mut nodes), [(0, 0); 2], "each by itself");
+    assert_eq!(moved(&mut nodes), [(0, 0); 2], "while partitioned");
     nodes.heal();
     nodes.pass(REST_MS);
     assert_eq!(moved(&mut nodes), [(3, 2), (2, 3)]);
-    // What was written just before somebody asks goes out meanwhile.
+    // A record written just before the request is sent meanwhile.
     nodes.create(0, lesson("six"));
     nodes.sync(0, 1);
     nodes.pass(REST_MS);
@@ -87,7 +87,7 @@ fn what_came_in_at_one_node_went_out_at_the_other_and_what_is_written_here_did_n
 }
 
 #[test]
-fn equal_nodes_fall_silent_but_for_the_scrub() {
+fn equal_nodes_only_send_periodic_comparisons() {
     let mut nodes = Cluster::new(2, 2, Knobs::calm());
     nodes.pair(0, 1, true);
     for number in 0..50 {
@@ -99,14 +99,14 @@ fn equal_nodes_fall_silent_but_for_the_scrub() {
     let (count, bytes) = nodes.sent[before..]
         .iter()
         .fold((0, 0), |(count, bytes), sent| (count + 1, bytes + sent.frame.len()));
-    // A comparison is one question and one answer, at most one from each side a minute.
+    // A comparison is one request and one response, at most one from each side a minute.
     assert!(count <= 5 * 2 * 2 + 4, "{count} frames");
     assert!(bytes / count <= 600, "{bytes} bytes in {count} frames");
 }
 
-/// The limit is a limit on how far a text goes, not on what becomes of it where it is.
+/// The limit restricts how far a text spreads, not its updates on nodes that have it.
 #[test]
-fn an_entry_stays_shared_when_its_creator_moves_away_and_new_ones_stop() {
+fn an_entry_stays_shared_when_its_creator_becomes_distant_and_new_ones_are_not() {
     let mut nodes = Cluster::new(17, 5, Knobs::calm());
     let team = nodes.found(&[0, 1, 2, 3, 4]);
     for (one, two) in [(0, 1), (0, 2), (2, 3), (3, 4)] {
@@ -114,8 +114,8 @@ fn an_entry_stays_shared_when_its_creator_moves_away_and_new_ones_stop() {
     }
     let old = nodes.create(1, in_workspace(team, "by a member"));
     nodes.pass(REST_MS);
-    let struck = Claim::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
-    let charter = klnode_crdt::charter::entry(team);
+    let struck = ClaimEdit::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
+    let charter = klnode_crdt::workspace_charter::entry(team);
     nodes.run(0, Command::Claim { entry: charter, claims: vec![struck] }).expect("struck off");
     nodes.pass(REST_MS);
     nodes.run(1, set(old, Register::TITLE, "by one who was a member")).expect("set");
@@ -135,7 +135,7 @@ fn an_entry_stays_shared_when_its_creator_moves_away_and_new_ones_stop() {
 }
 
 #[test]
-fn who_is_away_while_a_creator_moves_away_and_comes_back_gets_its_entry() {
+fn an_offline_peer_gets_the_entry_of_a_creator_that_returned() {
     let mut nodes = Cluster::new(18, 5, Knobs::calm());
     let team = nodes.found(&[0, 1, 2, 3, 4]);
     for (one, two) in [(0, 1), (0, 2), (2, 3), (3, 4)] {
@@ -146,22 +146,22 @@ fn who_is_away_while_a_creator_moves_away_and_comes_back_gets_its_entry() {
     let entry = nodes.create(1, in_workspace(team, "by a member"));
     nodes.pass(REST_MS);
     assert!(nodes.is_released(3, 4, entry));
-    let charter = klnode_crdt::charter::entry(team);
+    let charter = klnode_crdt::workspace_charter::entry(team);
     let author = nodes.author(1).to_string();
     let say = |claim| Command::Claim { entry: charter, claims: vec![claim] };
-    nodes.run(0, say(Claim::Withdraw(TextSet::MEMBERS, author.clone()))).expect("struck off");
+    nodes.run(0, say(ClaimEdit::Withdraw(TextSet::MEMBERS, author.clone()))).expect("struck off");
     nodes.run(1, set(entry, Register::TITLE, "by one who was a member")).expect("set");
     nodes.pass(REST_MS);
     nodes.restart(4);
     nodes.pass(REST_MS);
-    nodes.run(0, say(Claim::Add(TextSet::MEMBERS, author))).expect("listed again");
+    nodes.run(0, say(ClaimEdit::Add(TextSet::MEMBERS, author))).expect("listed again");
     nodes.pass(REST_MS);
     assert_eq!(nodes.refusals(4, 3), []);
     assert_eq!(nodes.digests(4, entry), nodes.digests(1, entry));
 }
 
 #[test]
-fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
+fn a_widened_filter_sends_the_whole_entry_and_a_narrowed_one_nothing_more() {
     let mut nodes = Cluster::new(3, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     nodes.pair(0, 1, false);
@@ -172,7 +172,7 @@ fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     nodes.run(0, tag(entry, "private")).expect("tagged");
     nodes.run(0, success(entry)).expect("observed");
     nodes.pass(REST_MS);
-    // It was open for a moment, before it was tagged: what matters is that it has ended.
+    // It was open for a moment before it was tagged; the release must have ended.
     assert!(!nodes.is_released(0, 1, entry));
     nodes.set_egress(0, 1, |filter| filter.tags_deny.clear());
     nodes.pass(REST_MS);
@@ -183,18 +183,18 @@ fn a_filter_that_is_widened_sends_the_whole_entry_and_a_narrowed_one_no_more() {
     });
     nodes.pass(REST_MS);
     let before = nodes.sent.len();
-    nodes.run(0, set(entry, Register::CONTENT, "what came after the filter")).expect("set");
+    nodes.run(0, set(entry, Register::CONTENT, "written after the filter")).expect("set");
     nodes.pass(REST_MS);
-    let is_in = |sent: &Sent| sent.holds(b"what came after the filter");
+    let is_in = |sent: &Sent| sent.holds(b"written after the filter");
     assert!(!nodes.sent[before..].iter().any(is_in));
-    // What takes back follows all the same.
+    // Retractions and tombstones are sent all the same.
     nodes.run(0, Command::Forget { entry }).expect("forgotten");
     nodes.pass(REST_MS);
     assert!(nodes.snapshot(1).tombstone(entry).expect("readable").is_some());
 }
 
 #[test]
-fn in_a_line_the_far_one_hears_from_afar_and_pairing_brings_it_near() {
+fn records_travel_along_a_line_and_pairing_shortens_the_distance() {
     let mut nodes = Cluster::new(4, 3, Knobs::calm());
     let team = nodes.found(&[0]);
     nodes.pair(0, 1, false);
@@ -212,12 +212,12 @@ fn in_a_line_the_far_one_hears_from_afar_and_pairing_brings_it_near() {
     assert_eq!(nodes.holdings(2), before, "a second look changes nothing");
     nodes.pair(0, 2, false);
     nodes.pass(REST_MS);
-    let society = nodes.society(2);
-    assert!(society.is_approved(nodes.author(0)));
+    let membership = nodes.membership(2);
+    assert!(membership.is_approved(nodes.author(0)));
 }
 
 #[test]
-fn five_in_a_line_all_observe_and_all_who_hold_it_hold_the_same() {
+fn five_observers_in_a_line_converge() {
     let mut nodes = Cluster::new(5, 5, Knobs::calm());
     let all = [0, 1, 2, 3, 4];
     let team = nodes.found(&all);
@@ -233,11 +233,11 @@ fn five_in_a_line_all_observe_and_all_who_hold_it_hold_the_same() {
     for at in all {
         assert_eq!(nodes.digests(at, entry), nodes.digests(0, entry), "node {at}");
     }
-    assert_eq!(nodes.digests(0, entry).len(), 6, "the entry, and what each has observed");
+    assert_eq!(nodes.digests(0, entry).len(), 6, "the entry, and an observation by each");
 }
 
 #[test]
-fn a_forgotten_entry_goes_from_every_holder_and_all_say_so() {
+fn a_forgotten_entry_is_erased_on_every_node_with_receipts() {
     let mut nodes = Cluster::new(6, 3, Knobs::calm());
     let team = nodes.found(&[0, 1, 2]);
     nodes.pair(0, 1, false);
@@ -262,7 +262,7 @@ fn a_forgotten_entry_goes_from_every_holder_and_all_say_so() {
 }
 
 #[test]
-fn a_store_replaced_by_an_older_copy_gets_everything_back_its_own_records_included() {
+fn a_store_replaced_by_an_older_copy_recovers_all_records() {
     let mut nodes = Cluster::new(7, 2, Knobs::calm());
     nodes.pair(0, 1, true);
     let old = nodes.create(0, lesson("before the copy"));
@@ -274,7 +274,7 @@ fn a_store_replaced_by_an_older_copy_gets_everything_back_its_own_records_includ
     nodes.pass(REST_MS);
     nodes.crash(0);
     nodes.restart_on(0, copy);
-    // Writes before it meets anyone.
+    // Writes before it syncs.
     nodes.part(0);
     nodes.run(0, success(old)).expect("observed");
     nodes.calm();
@@ -293,10 +293,10 @@ fn a_store_replaced_by_an_older_copy_gets_everything_back_its_own_records_includ
     assert_eq!(counted(&mut nodes, 1), 2_000);
 }
 
-/// The owner of a workspace strikes a member off.
+/// Makes the owner of a workspace remove a member.
 fn strike_off(nodes: &mut Cluster, team: WorkspaceId, member: usize) {
-    let withdrawn = Claim::Withdraw(TextSet::MEMBERS, nodes.author(member).to_string());
-    let command = Command::Claim { entry: charter::entry(team), claims: vec![withdrawn] };
+    let withdrawn = ClaimEdit::Withdraw(TextSet::MEMBERS, nodes.author(member).to_string());
+    let command = Command::Claim { entry: workspace_charter::entry(team), claims: vec![withdrawn] };
     nodes.run(0, command).expect("struck off");
 }
 
@@ -311,7 +311,7 @@ fn assert_all_equal(nodes: &mut Cluster) {
 }
 
 #[test]
-fn who_was_sent_away_and_comes_back_is_given_nothing_that_was_released_to_it_before() {
+fn a_removed_peer_that_returns_gets_no_earlier_releases() {
     let mut nodes = Cluster::new(21, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     nodes.pair(0, 1, false);
@@ -319,9 +319,9 @@ fn who_was_sent_away_and_comes_back_is_given_nothing_that_was_released_to_it_bef
     nodes.pass(REST_MS);
     assert!(nodes.is_released(0, 1, kept));
     let (peer, since) = (nodes.author(1), nodes.now(0));
-    let away = PeerRow { approval: Approval::Refused, since, ..PeerRow::default() };
+    let away = PeerRow { approval: PeerApproval::Refused, since, ..PeerRow::default() };
     nodes.put_peer(0, peer, away);
-    assert!(!nodes.is_released(0, 1, kept), "whatever it is when it comes back");
+    assert!(!nodes.is_released(0, 1, kept), "the release has ended");
     let head = nodes.snapshot(0).outbox_head(peer).expect("readable");
     nodes.run(0, set(kept, Register::CONTENT, "written while it was away")).expect("set");
     assert_eq!(nodes.snapshot(0).outbox_head(peer).expect("readable"), head);
@@ -332,20 +332,21 @@ fn who_was_sent_away_and_comes_back_is_given_nothing_that_was_released_to_it_bef
     nodes.pass(2 * REST_MS);
     let is_in = |sent: &Sent| sent.holds(b"written while it was away");
     assert!(!nodes.sent.iter().any(is_in));
-    // What takes back follows all the same.
+    // Retractions and tombstones are sent all the same.
     assert!(nodes.snapshot(1).tombstone(doomed).expect("readable").is_some());
     assert_all_equal(&mut nodes);
 }
 
-/// How often the second of two nodes has asked for what the first has for it.
+/// Number of outbox requests by the second of two nodes.
 fn asked(nodes: &Cluster) -> usize {
-    let is_ask = |sent: &&Sent| matches!(Ask::decode(&sent.frame), Ok(Ask::Changes(..)));
+    let is_ask =
+        |sent: &&Sent| matches!(SyncRequest::decode(&sent.frame), Ok(SyncRequest::Changes(..)));
     nodes.sent.iter().filter(|sent| sent.from == 1).filter(is_ask).count()
 }
 
 #[test]
-fn a_peer_that_reads_a_backlog_is_given_nothing_more_of_what_ends_meanwhile() {
-    // More than are examined in two pieces.
+fn a_peer_reading_a_backlog_gets_no_records_whose_release_ended() {
+    // More entries than two batches of the sweep.
     const ENTRIES: usize = 600;
     for is_struck_off in [false, true] {
         let mut nodes = Cluster::new(22, 2, Knobs::calm());
@@ -364,7 +365,7 @@ fn a_peer_that_reads_a_backlog_is_given_nothing_more_of_what_ends_meanwhile() {
                 nodes.pass_messages(1);
             }
         }
-        // What it asks for is on its way.
+        // Its request is on its way.
         match is_struck_off {
             true => strike_off(&mut nodes, team, 1),
             false => nodes.set_egress(0, 1, |filter| {
@@ -375,16 +376,16 @@ fn a_peer_that_reads_a_backlog_is_given_nothing_more_of_what_ends_meanwhile() {
         let preview = nodes.preview(0, 1);
         assert!(preview.would_end.is_empty(), "{} would end", preview.would_end.len());
         if !is_struck_off {
-            assert!(asked(&nodes) > 1, "it is told to ask later");
+            assert!(asked(&nodes) > 1, "it was told to retry later");
         }
         let is_in = |sent: &Sent| sent.from == 0 && sent.holds(b"What we learned about");
-        assert!(!nodes.sent.iter().any(is_in), "struck off: {is_struck_off}");
+        assert!(!nodes.sent.iter().any(is_in), "removed: {is_struck_off}");
     }
 }
 
 #[test]
-fn who_was_struck_off_for_a_moment_has_everything_in_the_end() {
-    // More than are examined in two pieces.
+fn a_briefly_removed_member_gets_everything_in_the_end() {
+    // More entries than two batches of the sweep.
     const ENTRIES: usize = 600;
     let mut nodes = Cluster::new(28, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
@@ -401,10 +402,10 @@ fn who_was_struck_off_for_a_moment_has_everything_in_the_end() {
             nodes.pass_messages(1);
         }
     }
-    // What it asks for is on its way.
+    // Its request is on its way.
     strike_off(&mut nodes, team, 1);
-    let listed = Claim::Add(TextSet::MEMBERS, nodes.author(1).to_string());
-    let command = Command::Claim { entry: charter::entry(team), claims: vec![listed] };
+    let listed = ClaimEdit::Add(TextSet::MEMBERS, nodes.author(1).to_string());
+    let command = Command::Claim { entry: workspace_charter::entry(team), claims: vec![listed] };
     nodes.run(0, command).expect("listed again");
     nodes.pass(2 * REST_MS);
     for entry in entries {
@@ -414,7 +415,7 @@ fn who_was_struck_off_for_a_moment_has_everything_in_the_end() {
 }
 
 #[test]
-fn an_import_is_forgotten_on_own_machines_that_know_each_other_by_another_alone() {
+fn an_import_is_forgotten_on_indirectly_connected_own_machines() {
     for is_blocked in [false, true] {
         let mut nodes = Cluster::new(23, 3, Knobs::calm());
         nodes.pair(0, 1, true);
@@ -425,7 +426,7 @@ fn an_import_is_forgotten_on_own_machines_that_know_each_other_by_another_alone(
         assert!(!nodes.digests(2, entry).is_empty());
         let author = nodes.author(0);
         if is_blocked {
-            // As one that was lost: it has no word here, by way of the other either.
+            // Like a lost machine: it has no say here, not even through another.
             nodes.block(2, author, true);
         }
         nodes.run(0, Command::Forget { entry }).expect("forgotten");
@@ -440,7 +441,7 @@ fn an_import_is_forgotten_on_own_machines_that_know_each_other_by_another_alone(
 }
 
 #[test]
-fn a_member_lets_nothing_go_that_its_owner_put_in_a_thread_or_left_without_a_tag() {
+fn a_member_does_not_forward_entries_in_a_thread_or_without_a_tag() {
     let mut nodes = Cluster::new(26, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     nodes.pair(0, 1, false);
@@ -459,7 +460,7 @@ fn a_member_lets_nothing_go_that_its_owner_put_in_a_thread_or_left_without_a_tag
     nodes.pass(REST_MS);
     nodes.run(0, tag(in_thread, "public")).expect("tagged");
     for entry in [in_thread, untagged] {
-        nodes.run(0, set(entry, Register::CONTENT, "What we learned since, zq.")).expect("set");
+        nodes.run(0, set(entry, Register::CONTENT, "A later lesson, zq.")).expect("set");
     }
     nodes.pass(2 * REST_MS);
     let is_in = |sent: &Sent| sent.from == 0 && sent.holds(b"since, zq");
@@ -472,7 +473,7 @@ fn a_member_lets_nothing_go_that_its_owner_put_in_a_thread_or_left_without_a_tag
 }
 
 #[test]
-fn what_a_member_imported_is_passed_on_as_that_member_placed_it() {
+fn an_import_is_forwarded_in_the_workspace_its_member_chose() {
     let mut nodes = Cluster::new(27, 3, Knobs::calm());
     let team = nodes.found(&[0, 1, 2]);
     nodes.pair(0, 1, false);
@@ -485,7 +486,7 @@ fn what_a_member_imported_is_passed_on_as_that_member_placed_it() {
 }
 
 #[test]
-fn of_two_tombstones_all_count_the_same_though_one_is_refused_somewhere() {
+fn of_two_tombstones_all_nodes_keep_an_effective_one() {
     let mut kept = BTreeSet::new();
     for row in 0..8 {
         let mut nodes = Cluster::new(25, 3, Knobs::calm());
@@ -504,14 +505,15 @@ fn of_two_tombstones_all_count_the_same_though_one_is_refused_somewhere() {
         kept.insert(tombstone.expect("forgotten").author() == author);
         assert_all_equal(&mut nodes);
     }
-    assert_eq!(kept.len(), 2, "each of them was the one that is kept");
+    assert_eq!(kept.len(), 2, "each of them is kept on some node");
 }
 
 #[test]
-fn an_edit_that_waits_stands_for_what_it_replaces_with_those_who_brought_it_and_nobody_else() {
-    let judge =
-        |at: usize| -> Box<dyn Judge> { if at == 1 { Box::new(inspect) } else { admit_all() } };
-    let mut nodes = Cluster::judged(24, 4, Knobs::calm(), judge);
+fn a_quarantined_edit_replaces_the_old_record_only_towards_its_sender() {
+    let judge = |at: usize| -> Box<dyn RecordScreen> {
+        if at == 1 { Box::new(inspect) } else { admit_all() }
+    };
+    let mut nodes = Cluster::with_screens(24, 4, Knobs::calm(), judge);
     let team = nodes.found(&[0, 1, 2, 3]);
     for (one, two) in [(0, 1), (1, 2), (0, 3), (1, 3)] {
         nodes.pair(one, two, false);
@@ -523,19 +525,19 @@ fn an_edit_that_waits_stands_for_what_it_replaces_with_those_who_brought_it_and_
     nodes.run(0, set(entry, Register::CONTENT, order)).expect("set");
     nodes.pass(2 * REST_MS);
     let edit = nodes.digests(0, entry);
-    assert_eq!(nodes.snapshot(1).quarantined().expect("readable"), edit);
+    assert_eq!(nodes.snapshot(1).quarantined_digests().expect("readable"), edit);
     for (at, held) in [(1, &before), (2, &before), (3, &edit)] {
         assert_eq!(nodes.digests(at, entry), *held, "node {at}");
     }
     assert_all_equal(&mut nodes);
     let records = nodes.records_sent();
     nodes.pass(300_000);
-    assert_eq!(nodes.records_sent(), records, "nothing is brought over and over");
+    assert_eq!(nodes.records_sent(), records, "no record is sent repeatedly");
     assert_all_equal(&mut nodes);
 }
 
 #[test]
-fn that_a_peer_has_erased_an_entry_is_said_again_where_it_could_not_be_written() {
+fn an_erasure_receipt_is_resent_after_a_failed_write() {
     for calls in 0..24 {
         let mut nodes = Cluster::new(60 + calls, 2, Knobs::calm());
         let team = nodes.found(&[0, 1]);

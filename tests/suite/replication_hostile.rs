@@ -1,33 +1,33 @@
-//! Whole nodes, and what others do to them: newer formats, blocked authors, narrow filters, cuts in
-//! the middle, clones that contradict themselves.
+//! Whole nodes under difficult conditions: newer formats, blocked authors, narrow filters,
+//! interruptions, equivocating clones.
 
-use klnode::engine::{Command, NewEntry};
-use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
 use klnode_crdt::key::{Purpose, SecretKey};
-use klnode_crdt::lww::Register;
 use klnode_crdt::record::{RawRecord, Record};
-use klnode_crdt::writer::Claim;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::register::Register;
+use klnode_crdt::workspace_charter;
+use klnode_engine::{Command, NewEntry};
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::Reach;
-use klnode_federation::proto::message::{Answer, Ask};
+use klnode_federation::proto::message::{SyncRequest, SyncResponse};
 use klnode_federation::sim::Knobs;
 use klnode_tests::cluster::{Cluster, REST_MS, Sent};
 use klnode_tests::disk::Fault;
-use klnode_tests::node::{Node, exchange, in_workspace, lesson, success};
+use klnode_tests::test_engine::{Node, exchange, in_workspace, lesson, success};
 use std::collections::BTreeSet;
 
-fn claim(entry: EntryId, claim: Claim) -> Command {
+fn claim(entry: EntryId, claim: ClaimEdit) -> Command {
     Command::Claim { entry, claims: vec![claim] }
 }
 
 fn title(entry: EntryId, text: &str) -> Command {
-    claim(entry, Claim::Set(Register::TITLE, text.into()))
+    claim(entry, ClaimEdit::Set(Register::TITLE, text.into()))
 }
 
-/// Two members of a team, paired.
+/// Two paired members of a team.
 fn team(seed: u64, count: usize) -> (Cluster, WorkspaceId) {
     let mut nodes = Cluster::new(seed, count, Knobs::calm());
     let all: Vec<usize> = (0..count).collect();
@@ -38,18 +38,18 @@ fn team(seed: u64, count: usize) -> (Cluster, WorkspaceId) {
     (nodes, team)
 }
 
-/// Whether nothing but comparisons was said after so many frames.
+/// Whether only comparisons were sent after the first `since` frames.
 fn only_compares(nodes: &Cluster, since: usize) -> bool {
     nodes.sent[since..].iter().all(|sent| {
-        matches!(Ask::decode(&sent.frame), Ok(Ask::Compare(..)))
-            || matches!(Answer::decode(&sent.frame), Ok(Answer::Compare(_)))
+        matches!(SyncRequest::decode(&sent.frame), Ok(SyncRequest::Compare(..)))
+            || matches!(SyncResponse::decode(&sent.frame), Ok(SyncResponse::Compare(_)))
     })
 }
 
 #[test]
-fn a_record_of_a_newer_format_is_refused_by_name_and_holds_up_nothing() {
+fn a_record_of_a_newer_format_is_refused_by_name_without_blocking_others() {
     let mut nodes = Cluster::new(1, 2, Knobs::calm());
-    // What the other node would have written, and once more in a format that is not known here.
+    // Records of the other node, and one of them in an unknown format.
     let mut other = Node::start(2, 99);
     let entries = [other.create("one"), other.create("two")];
     let snapshot = other.engine.store().snapshot().expect("readable");
@@ -58,7 +58,7 @@ fn a_record_of_a_newer_format_is_refused_by_name_and_holds_up_nothing() {
         records.extend(snapshot.entry_records(entry).expect("readable"));
     }
     let mut header = records[0].to_raw().header;
-    assert_eq!(header[..2], [0x9b, 1], "an array of eleven, the format first");
+    assert_eq!(header[..2], [0x9b, 1], "an array of eleven with the format first");
     header[1] = 2;
     let signature = SecretKey::from_bytes(&[2; 32]).sign(Purpose::Record, &header);
     let newer = RawRecord { header, signature, payload: Some(b"of tomorrow".to_vec()) };
@@ -69,7 +69,7 @@ fn a_record_of_a_newer_format_is_refused_by_name_and_holds_up_nothing() {
     nodes.pair(0, 1, true);
     nodes.pass(REST_MS);
     for entry in entries {
-        assert!(!nodes.digests(0, entry).is_empty(), "what comes after it is here");
+        assert!(!nodes.digests(0, entry).is_empty(), "later records have arrived");
     }
     let refusals = nodes.refusals(0, 1);
     assert_eq!(refusals.len(), 1);
@@ -80,13 +80,13 @@ fn a_record_of_a_newer_format_is_refused_by_name_and_holds_up_nothing() {
     nodes.pass(300_000);
     let state = nodes.state(0, 1);
     assert!(matches!(state, SyncState::Differs(1, _)), "{state:?}");
-    assert!(only_compares(&nodes, before), "it is not fetched over and over");
-    // Once from here in a minute; from there four times, until it lets it rest.
+    assert!(only_compares(&nodes, before), "it is not requested repeatedly");
+    // One comparison a minute from here; four from there, until it backs off.
     assert!(nodes.sent.len() - before <= 5 * (2 + 4 * 2), "{} frames", nodes.sent.len() - before);
 }
 
 #[test]
-fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocked() {
+fn a_blocked_authors_records_are_refused_also_by_relay_until_unblocked() {
     let (mut nodes, team) = team(2, 3);
     let author = nodes.author(0);
     let known = nodes.create(0, in_workspace(team, "before the block"));
@@ -108,7 +108,7 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
     let refusals = nodes.refusals(2, 1);
     assert!(refusals.iter().all(|(_, reason)| reason == "its author is blocked"));
     assert_eq!(refusals.len(), 2);
-    assert!(nodes.is_equal(2, 1), "what is refused stands in its place: {:?}", nodes.state(2, 1));
+    assert!(nodes.is_equal(2, 1), "refused records count as compared: {:?}", nodes.state(2, 1));
     assert!(nodes.is_equal(1, 2));
     let quiet = nodes.sent.len();
     nodes.pass(300_000);
@@ -123,7 +123,7 @@ fn a_blocked_authors_words_stay_out_also_by_a_relay_and_come_when_it_is_unblocke
 }
 
 #[test]
-fn a_members_tag_holds_an_entry_back_only_while_the_member_is_heard() {
+fn a_members_tag_holds_an_entry_back_only_while_the_member_is_unblocked() {
     let (mut nodes, team) = team(4, 3);
     let author = nodes.author(0);
     nodes.set_egress(1, 2, |filter| {
@@ -132,10 +132,10 @@ fn a_members_tag_holds_an_entry_back_only_while_the_member_is_heard() {
     let entry = nodes.create(1, in_workspace(team, "whose tags count"));
     nodes.pass(REST_MS);
     assert!(nodes.is_released(1, 2, entry));
-    nodes.run(0, claim(entry, Claim::Add(TextSet::TAGS, "loud".into()))).expect("tagged");
+    nodes.run(0, claim(entry, ClaimEdit::Add(TextSet::TAGS, "loud".into()))).expect("tagged");
     nodes.pass(REST_MS);
     assert!(!nodes.is_released(1, 2, entry), "a member's tag counts");
-    // Long before everything is examined again in any case.
+    // This happens long before the periodic re-examination.
     for (is_blocked, is_released) in [(true, true), (false, false)] {
         nodes.block(1, author, is_blocked);
         nodes.pass(REST_MS);
@@ -146,7 +146,7 @@ fn a_members_tag_holds_an_entry_back_only_while_the_member_is_heard() {
 }
 
 #[test]
-fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
+fn records_refused_by_a_narrow_ingress_arrive_when_it_is_widened() {
     let (mut nodes, team) = team(3, 2);
     let known = nodes.create(0, in_workspace(team, "before"));
     nodes.pass(REST_MS);
@@ -154,9 +154,9 @@ fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
         filter.tags_deny.insert("noise".into());
     });
     let before = nodes.digests(1, known);
-    nodes.run(0, claim(known, Claim::Add(TextSet::TAGS, "noise".into()))).expect("tagged");
+    nodes.run(0, claim(known, ClaimEdit::Add(TextSet::TAGS, "noise".into()))).expect("tagged");
     let mut new = in_workspace(team, "noise from the start");
-    new.claims.push(Claim::Add(TextSet::TAGS, "noise/much".into()));
+    new.claims.push(ClaimEdit::Add(TextSet::TAGS, "noise/much".into()));
     let noise = nodes.create(0, new);
     nodes.run(0, success(noise)).expect("observed");
     let doomed = nodes.create(0, in_workspace(team, "quiet"));
@@ -178,7 +178,7 @@ fn what_a_narrow_ingress_refuses_comes_when_it_is_widened() {
 }
 
 #[test]
-fn where_only_a_peers_own_is_taken_what_it_relays_is_refused_and_nothing_is_asked_that_moves() {
+fn an_ingress_for_own_records_refuses_relayed_ones() {
     let (mut nodes, team) = team(24, 3);
     nodes.pass(REST_MS);
     nodes.set_ingress(2, 1, |filter| {
@@ -198,7 +198,7 @@ fn where_only_a_peers_own_is_taken_what_it_relays_is_refused_and_nothing_is_aske
     assert_eq!(refusals.len(), 1, "{refusals:?}");
 }
 
-/// What a node says itself of an entry, and when it said so.
+/// A node's own claims record about an entry, and its stamp.
 fn own_words(node: &Node, entry: EntryId) -> (u64, RawRecord) {
     let snapshot = node.engine.store().snapshot().expect("readable");
     let records = snapshot.entry_records(entry).expect("readable");
@@ -207,23 +207,23 @@ fn own_words(node: &Node, entry: EntryId) -> (u64, RawRecord) {
     (own.header().stamp.bits(), own.to_raw())
 }
 
-/// What others say of an entry is taken before it is known what it is about, and waits. A retraction
-/// tells that, and passes filters.
+/// Records about an entry are accepted before its subject is known, and wait. A retraction reveals
+/// the subject, and passes filters.
 #[test]
-fn a_retraction_does_not_let_in_what_an_ingress_filter_keeps_out() {
+fn a_retraction_does_not_bypass_an_ingress_filter() {
     for is_narrow in [false, true] {
         let mut nodes = Cluster::new(23, 3, Knobs::calm());
         let (mut creator, mut accomplice) = (Node::start(3, 99), Node::start(2, 98));
         let entry = creator.create("kept out");
         exchange(&mut creator, &mut accomplice);
-        let tag = Claim::Add(TextSet::TAGS, "noise/much".into());
+        let tag = ClaimEdit::Add(TextSet::TAGS, "noise/much".into());
         accomplice.run(claim(entry, tag)).expect("tagged");
         creator.run(Command::Retract { entry }).expect("retracted");
         nodes.possess(1, &[entry], vec![own_words(&accomplice, entry)]);
         nodes.possess(2, &[entry], vec![own_words(&creator, entry)]);
         nodes.pair(0, 1, true);
         nodes.pass(REST_MS);
-        assert_eq!(nodes.digests(0, entry).len(), 1, "it waits for what it is about");
+        assert_eq!(nodes.digests(0, entry).len(), 1, "it waits for its subject");
         nodes.pair(0, 2, true);
         if is_narrow {
             nodes.set_ingress(0, 2, |filter| {
@@ -238,7 +238,7 @@ fn a_retraction_does_not_let_in_what_an_ingress_filter_keeps_out() {
 }
 
 #[test]
-fn a_retraction_that_came_too_early_is_asked_for_again_once_its_entry_is_known() {
+fn an_early_retraction_is_requested_again_once_its_entry_is_known() {
     let mut nodes = Cluster::new(25, 3, Knobs::calm());
     let mut creator = Node::start(3, 99);
     let entry = creator.create("taken back");
@@ -248,7 +248,7 @@ fn a_retraction_that_came_too_early_is_asked_for_again_once_its_entry_is_known()
     let digest = SignedHeader::digest_of(&retraction.1.header);
     nodes.possess(2, &[entry], vec![retraction]);
     nodes.pair(0, 2, true);
-    // Of what is taken back nobody can tell its type.
+    // The type of a retracted entry is unknown.
     nodes.set_ingress(0, 2, |filter| filter.types = ["lesson".to_owned()].into());
     nodes.pass(REST_MS);
     assert_eq!(nodes.refusals(0, 2).len(), 1);
@@ -259,7 +259,7 @@ fn a_retraction_that_came_too_early_is_asked_for_again_once_its_entry_is_known()
 }
 
 #[test]
-fn an_entry_released_one_way_compares_equal_and_the_others_tally_stays_home() {
+fn an_entry_released_one_way_compares_equal_and_local_tallies_stay_local() {
     let (mut nodes, team) = team(4, 2);
     nodes.set_egress(1, 0, |filter| {
         filter.tags_allow.insert("never".into());
@@ -277,7 +277,7 @@ fn an_entry_released_one_way_compares_equal_and_the_others_tally_stays_home() {
     assert!(nodes.is_equal(0, 1) && nodes.is_equal(1, 0));
 }
 
-/// Runs one history, with or without entries that are kept back; everything that was sent.
+/// Runs one history, with or without private entries; returns all sent frames.
 fn probed(with_secrets: bool) -> (Vec<Vec<u8>>, Vec<EntryId>, BTreeSet<Digest>) {
     let (mut nodes, team) = team(5, 2);
     nodes.set_egress(0, 1, |filter| {
@@ -288,7 +288,7 @@ fn probed(with_secrets: bool) -> (Vec<Vec<u8>>, Vec<EntryId>, BTreeSet<Digest>) 
         nodes.create(0, in_workspace(team, &format!("open {number}")));
         if with_secrets {
             let mut new = in_workspace(team, &format!("secret {number}"));
-            new.claims.push(Claim::Add(TextSet::TAGS, "private".into()));
+            new.claims.push(ClaimEdit::Add(TextSet::TAGS, "private".into()));
             let entry = nodes.create(0, new);
             nodes.run(0, success(entry)).expect("observed");
             digests.extend(nodes.digests(0, entry));
@@ -308,12 +308,12 @@ fn probed(with_secrets: bool) -> (Vec<Vec<u8>>, Vec<EntryId>, BTreeSet<Digest>) 
     (heads.collect(), entries, digests)
 }
 
-/// How many rows, and which positions, a node's frames speak of.
+/// Row counts and positions that a node's frames mention.
 fn positions(frames: &[Vec<u8>]) -> Vec<u64> {
-    let ends = frames.iter().filter_map(|frame| match Answer::decode(frame) {
-        Ok(Answer::Page(_, end, _)) => Some(end.position),
-        _ => match Ask::decode(frame) {
-            Ok(Ask::Notify(head)) => Some(head),
+    let ends = frames.iter().filter_map(|frame| match SyncResponse::decode(frame) {
+        Ok(SyncResponse::Page(_, end, _)) => Some(end.position),
+        _ => match SyncRequest::decode(frame) {
+            Ok(SyncRequest::Notify(head)) => Some(head),
             _ => None,
         },
     });
@@ -321,9 +321,9 @@ fn positions(frames: &[Vec<u8>]) -> Vec<u64> {
 }
 
 #[test]
-fn a_peer_learns_neither_names_nor_numbers_of_what_is_kept_back() {
+fn a_peer_learns_neither_ids_nor_counts_of_unreleased_entries() {
     let (frames, entries, digests) = probed(true);
-    // What takes back is one record more, and as little is told of it.
+    // A retraction is one record more, and is revealed as little.
     assert_eq!((entries.len(), digests.len()), (4, 8 + 2));
     for frame in &frames {
         let has = |name: &[u8]| frame.windows(name.len()).any(|part| part == name);
@@ -331,12 +331,12 @@ fn a_peer_learns_neither_names_nor_numbers_of_what_is_kept_back() {
         assert!(!digests.iter().any(|digest| has(digest.as_bytes())));
     }
     let without = probed(false).0;
-    assert_eq!(positions(&frames), positions(&without), "its outbox is numbered by itself");
+    assert_eq!(positions(&frames), positions(&without), "its outbox has its own numbering");
     assert_eq!(frames.len(), without.len());
 }
 
 #[test]
-fn an_entry_of_a_thread_stays_home_for_a_member_and_goes_to_ones_own() {
+fn an_entry_of_a_thread_is_sent_only_to_own_machines() {
     let mut nodes = Cluster::new(6, 3, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     nodes.pair(0, 1, false);
@@ -351,7 +351,7 @@ fn an_entry_of_a_thread_stays_home_for_a_member_and_goes_to_ones_own() {
     assert!(!nodes.sent.iter().any(leaked));
 }
 
-/// A small history on both sides, and what both should hold in the end.
+/// A small history on both sides, and the entries that both should hold in the end.
 fn small(seed: u64) -> (Cluster, Vec<EntryId>) {
     let mut nodes = Cluster::new(seed, 2, Knobs::calm());
     let mut entries = vec![nodes.create(0, lesson("one")), nodes.create(1, lesson("two"))];
@@ -402,7 +402,7 @@ fn a_cut_or_a_kill_at_any_step_of_a_small_sync_ends_equal() {
 }
 
 #[test]
-fn the_proof_of_equivocation_reaches_third_parties_and_who_comes_later() {
+fn a_proof_of_equivocation_reaches_third_parties_and_later_peers() {
     let mut nodes = Cluster::new(8, 5, Knobs::calm());
     let team = nodes.found(&[0, 1, 2, 3, 4]);
     for (one, two) in [(0, 1), (0, 2), (1, 2), (2, 3)] {
@@ -412,7 +412,7 @@ fn the_proof_of_equivocation_reaches_third_parties_and_who_comes_later() {
     nodes.pass(REST_MS);
     let author = nodes.author(0);
     assert!(nodes.weight(3, author) > 0.0);
-    // A machine is resumed twice from one image: both lives write in one place.
+    // A machine is resumed twice from one image: both lives write the same slots.
     nodes.crash(0);
     nodes.restart(0);
     nodes.pass(REST_MS);
@@ -433,25 +433,25 @@ fn the_proof_of_equivocation_reaches_third_parties_and_who_comes_later() {
     }
     nodes.pair(3, 4, false);
     nodes.pass(REST_MS);
-    assert!(nodes.weight(4, author) == 0.0, "who is paired later hears of it too");
+    assert!(nodes.weight(4, author) == 0.0, "a peer that is paired later gets it too");
 }
 
-/// Whether the second node belongs to a workspace: a write that failed is in doubt until then.
+/// Whether the second node is a member of a workspace: a failed write leaves that undetermined.
 fn belongs(nodes: &mut Cluster, team: WorkspaceId) -> bool {
     let member = nodes.author(1);
-    nodes.society(0).is_member(member, team)
+    nodes.membership(0).is_member(member, team)
 }
 
 #[test]
-fn what_could_not_be_written_about_a_release_is_written_when_it_can_be() {
+fn a_failed_release_write_is_retried() {
     for calls in 0..24 {
         let (mut nodes, team) = team(80 + calls, 2);
         let entry = nodes.create(0, in_workspace(team, "for members"));
         nodes.pass(REST_MS);
         assert!(nodes.is_released(0, 1, entry));
         nodes.fail_once(0, calls, Fault::NoSpace);
-        let withdrawn = Claim::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
-        let _ = nodes.run(0, claim(charter::entry(team), withdrawn));
+        let withdrawn = ClaimEdit::Withdraw(TextSet::MEMBERS, nodes.author(1).to_string());
+        let _ = nodes.run(0, claim(workspace_charter::entry(team), withdrawn));
         nodes.pass(REST_MS);
         let belongs = belongs(&mut nodes, team);
         assert_eq!(nodes.is_released(0, 1, entry), belongs, "after {calls} calls");
@@ -459,7 +459,7 @@ fn what_could_not_be_written_about_a_release_is_written_when_it_can_be() {
 }
 
 #[test]
-fn what_could_not_be_written_of_any_piece_is_written_when_it_can_be() {
+fn a_failed_write_of_any_sweep_batch_is_retried() {
     const ENTRIES: usize = 600;
     let (mut nodes, team) = team(120, 2);
     let entries: Vec<EntryId> =
@@ -469,10 +469,11 @@ fn what_could_not_be_written_of_any_piece_is_written_when_it_can_be() {
         entries.iter().filter(|entry| nodes.is_released(0, 1, **entry)).count()
     };
     assert_eq!(released(&mut nodes), ENTRIES);
-    // So many calls later, one write of the sweep fails: its first piece, or a later one.
+    // After this many calls one write of the sweep fails: of its first batch, or a later one.
     for calls in (6..60).step_by(6) {
         let member = nodes.author(1).to_string();
-        let withdrawn = claim(charter::entry(team), Claim::Withdraw(TextSet::MEMBERS, member));
+        let withdrawn =
+            claim(workspace_charter::entry(team), ClaimEdit::Withdraw(TextSet::MEMBERS, member));
         nodes.fail_once(0, calls, Fault::NoSpace);
         let _ = nodes.run(0, withdrawn);
         nodes.pass(REST_MS);
@@ -480,14 +481,16 @@ fn what_could_not_be_written_of_any_piece_is_written_when_it_can_be() {
         assert_eq!(released(&mut nodes), expected, "after {calls} calls");
         nodes.mend(0);
         let member = nodes.author(1).to_string();
-        nodes.run(0, claim(charter::entry(team), Claim::Add(TextSet::MEMBERS, member))).unwrap();
+        nodes
+            .run(0, claim(workspace_charter::entry(team), ClaimEdit::Add(TextSet::MEMBERS, member)))
+            .unwrap();
         nodes.pass(REST_MS);
         assert_eq!(released(&mut nodes), ENTRIES, "after {calls} calls");
     }
 }
 
 #[test]
-fn two_nodes_go_on_after_a_moment_in_which_a_store_cannot_be_read() {
+fn two_nodes_recover_after_a_store_was_unreadable() {
     let mut closed = 0;
     for messages in 0..16 {
         let mut nodes = Cluster::new(140 + messages, 2, Knobs::calm());
@@ -496,7 +499,7 @@ fn two_nodes_go_on_after_a_moment_in_which_a_store_cannot_be_read() {
         nodes.pass(REST_MS);
         let after = nodes.create(1, lesson("after"));
         nodes.pass_messages(messages as usize);
-        // No room, not even to open it again.
+        // There is no room, not even to reopen it.
         nodes.fail(0, 1, Fault::NoSpace);
         for _ in 0..2 {
             nodes.run(0, success(before)).unwrap_err();
@@ -519,13 +522,13 @@ fn two_nodes_go_on_after_a_moment_in_which_a_store_cannot_be_read() {
 }
 
 #[test]
-fn what_stays_here_is_nobodys_to_release_and_nobody_hears_what_becomes_of_it() {
+fn a_peer_cannot_release_local_entries_or_learn_their_fate() {
     let cases =
         [(WorkspaceId::LOCAL, true), (WorkspaceId::LOCAL, false), (WorkspaceId::MAIN, false)];
     for (workspace, is_mine) in cases {
         let mut nodes = Cluster::new(130, 2, Knobs::calm());
         let entry = nodes.create(0, in_workspace(workspace, "kept at home"));
-        // Whoever guesses its id says that it has it, too.
+        // The peer guesses its id and claims to have it, too.
         nodes.possess(1, &[entry], Vec::new());
         nodes.pair(0, 1, is_mine);
         nodes.pass(REST_MS);
@@ -554,13 +557,15 @@ fn two_idle_clones_of_one_home_change_nothing_after_two_rounds() {
         nodes.restart_on(0, std::mem::replace(&mut asleep, awake));
         nodes.pass(REST_MS);
         assert!(nodes.is_equal(0, 1));
-        let is_fetch = |sent: &&Sent| matches!(Ask::decode(&sent.frame), Ok(Ask::Fetch(_)));
+        let is_fetch =
+            |sent: &&Sent| matches!(SyncRequest::decode(&sent.frame), Ok(SyncRequest::Fetch(_)));
         let fetches = nodes.sent[before..].iter().filter(is_fetch).count();
         let peers = [nodes.author(1), nodes.author(0)];
         let head = |nodes: &mut Cluster, at: usize| nodes.snapshot(at).outbox_head(peers[at]);
         rounds.push((fetches, head(&mut nodes, 0).unwrap(), head(&mut nodes, 1).unwrap()));
     }
-    // Each is read from the start by who last met the other: the rows are known, and no more come.
+    // Each is read from the start by the node that last synced with the other: the rows are known,
+    // and no more come.
     assert_eq!((rounds[4], rounds[5]), (rounds[6], rounds[7]), "{rounds:?}");
     assert_eq!(rounds[7].0, 0, "{rounds:?}");
     assert_eq!(nodes.digests(0, entry), nodes.digests(1, entry));

@@ -1,32 +1,32 @@
-//! Whole nodes on a simulated network: what becomes of releases when a machine is blocked, after a
-//! restart, by time alone, and before something is taken back; whose imports are; who hears of what is
-//! not released; and what a filter costs that lets nothing pass.
+//! Releases on a simulated network: after a machine is blocked, after a restart, by time alone, and
+//! before a retraction; ownership of imports; privacy of unreleased entries; and the cost of a
+//! filter that releases nothing.
 
-use klnode::engine::{Command, NewEntry, SourceKey};
-use klnode::store::peers::rows::PeerRow;
-use klnode::store::rows::Seq;
-use klnode_crdt::charter;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{Boot, EntryId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
-use klnode_crdt::lww::Register;
+use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::RawRecord;
+use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
+use klnode_crdt::register::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Hlc, WallTime};
-use klnode_crdt::writer::{Claim, Writer};
-use klnode_federation::proto::Outgoing;
+use klnode_crdt::workspace_charter;
+use klnode_engine::{Command, NewEntry, SourceKey};
+use klnode_federation::proto::OutboxTarget;
 use klnode_federation::proto::filter::Reach;
-use klnode_federation::sim::{Fault, Knobs};
+use klnode_federation::sim::{ClockFault, Knobs};
+use klnode_store::peers::row_types::PeerRow;
+use klnode_store::row_types::Seq;
 use klnode_tests::cluster::{Cluster, REST_MS, Sent, TICK_MS};
-use klnode_tests::node::{in_workspace, lesson};
+use klnode_tests::test_engine::{in_workspace, lesson};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 #[test]
-fn a_machine_of_ones_own_that_is_blocked_gets_nothing_more_of_what_is_personal() {
+fn a_blocked_own_machine_gets_no_more_personal_records() {
     let mut nodes = Cluster::new(70, 2, Knobs::calm());
     nodes.pair(0, 1, true);
     let shared = nodes.create(0, lesson("shared"));
@@ -34,7 +34,7 @@ fn a_machine_of_ones_own_that_is_blocked_gets_nothing_more_of_what_is_personal()
     assert!(nodes.is_released(0, 1, shared));
     let lost = nodes.author(1);
     nodes.block(0, lost, true);
-    let edit = Claim::Set(Register::CONTENT, "What we learned zq-since.".into());
+    let edit = ClaimEdit::Set(Register::CONTENT, "A later lesson zq-since.".into());
     nodes.run(0, Command::Claim { entry: shared, claims: vec![edit] }).expect("set");
     let later = nodes.create(0, lesson("written zq-since"));
     nodes.pass(2 * REST_MS);
@@ -45,10 +45,10 @@ fn a_machine_of_ones_own_that_is_blocked_gets_nothing_more_of_what_is_personal()
     assert!(!nodes.sent.iter().any(|sent| sent.from == 0 && has(sent)));
 }
 
-/// Nobody is a member of anything: that would be looked at anew after a start for its own sake.
+/// No node is a member of a workspace: membership would be re-examined after a start in any case.
 #[test]
-fn a_release_that_was_about_to_end_when_the_node_stopped_ends_when_it_is_back() {
-    // More than are examined in two pieces.
+fn a_release_that_was_ending_at_a_stop_ends_after_the_restart() {
+    // More entries than two batches of the sweep.
     const ENTRIES: usize = 600;
     let mut nodes = Cluster::new(71, 2, Knobs::calm());
     nodes.pair(0, 1, true);
@@ -60,7 +60,7 @@ fn a_release_that_was_about_to_end_when_the_node_stopped_ends_when_it_is_back() 
     nodes.set_egress(0, 1, |filter| {
         filter.tags_allow.insert("never".into());
     });
-    assert!(!nodes.preview(0, 1).would_end.is_empty(), "it is cut short");
+    assert!(!nodes.preview(0, 1).would_end.is_empty(), "the sweep was interrupted");
     nodes.crash(0);
     nodes.restart(0);
     nodes.pass(REST_MS);
@@ -69,7 +69,7 @@ fn a_release_that_was_about_to_end_when_the_node_stopped_ends_when_it_is_back() 
 }
 
 #[test]
-fn what_time_alone_lets_pass_is_released_when_everything_is_examined_again() {
+fn releases_that_depend_on_time_open_at_the_next_sweep() {
     let mut nodes = Cluster::new(72, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     let entry = nodes.create(0, NewEntry { workspace: team, ..lesson("doubted") });
@@ -77,24 +77,24 @@ fn what_time_alone_lets_pass_is_released_when_everything_is_examined_again() {
     nodes.run(0, Command::Observe { entry, of, amount }).expect("observed");
     nodes.pair(0, 1, false);
     nodes.pass(REST_MS);
-    assert!(!nodes.is_released(0, 1, entry), "five in twenty-five speak for it");
-    // What was observed fades, and nothing is written meanwhile.
-    nodes.disturb_clock(&Fault::Jumped { node: 0, by_ms: 60 * DAY_MS });
+    assert!(!nodes.is_released(0, 1, entry), "five successes of twenty-five are too few");
+    // The observations decay, and nothing is written meanwhile.
+    nodes.disturb_clock(&ClockFault::Jumped { node: 0, by_ms: 60 * DAY_MS });
     nodes.pass(700_000);
     assert!(nodes.is_released(0, 1, entry));
 }
 
 #[test]
-fn an_entry_that_goes_into_a_thread_and_back_is_the_same_on_both_however_often() {
+fn an_entry_moved_into_a_thread_and_back_converges() {
     let mut nodes = Cluster::new(73, 2, Knobs::calm());
     let team = nodes.found(&[0, 1]);
     nodes.pair(0, 1, false);
     let entry = nodes.create(0, NewEntry { workspace: team, ..lesson("to and fro") });
     nodes.pass(REST_MS);
-    // The other reads each word of it, or those alone that are left.
+    // The other node reads each change of it, or only the remaining ones.
     for pause_ms in [REST_MS, 0] {
         for thread in ["x", "", "x", ""] {
-            let claims = vec![Claim::Set(Register::THREAD, thread.into())];
+            let claims = vec![ClaimEdit::Set(Register::THREAD, thread.into())];
             nodes.run(0, Command::Claim { entry, claims }).expect("set");
             nodes.pass(pause_ms);
         }
@@ -104,21 +104,22 @@ fn an_entry_that_goes_into_a_thread_and_back_is_the_same_on_both_however_often()
         assert_eq!(nodes.digests(0, entry), nodes.digests(1, entry));
         let peer = nodes.author(1);
         let rows = nodes.snapshot(0).outbox(peer, 0).expect("readable");
-        let is_notice =
-            |row: &Outgoing| [Outgoing::Opened(entry), Outgoing::Ended(entry)].contains(row);
+        let is_notice = |row: &OutboxTarget| {
+            [OutboxTarget::Opened(entry), OutboxTarget::Ended(entry)].contains(row)
+        };
         let notices = rows.filter(|row| row.as_ref().is_ok_and(|(_, row)| is_notice(row))).count();
         assert_eq!(notices, 2);
     }
 }
 
-/// What a file says that anyone may import.
+/// An import line that any node may import.
 fn import(workspace: WorkspaceId, key: &str) -> NewEntry {
     let source = SourceKey { format: "markdown".into(), key: key.into() };
     NewEntry { source: Some(source), ..in_workspace(workspace, key) }
 }
 
 #[test]
-fn what_a_colleague_imported_was_created_elsewhere_until_it_is_imported_here_too() {
+fn a_colleagues_import_counts_as_foreign_until_imported_here() {
     for is_egress in [true, false] {
         let mut nodes = Cluster::new(75, 3, Knobs::calm());
         let team = nodes.found(&[0, 1, 2]);
@@ -131,8 +132,8 @@ fn what_a_colleague_imported_was_created_elsewhere_until_it_is_imported_here_too
         }
         let [far, both] = ["far.md", "both.md"].map(|key| nodes.create(0, import(team, key)));
         nodes.pass(REST_MS);
-        // What else is said of it here does not make it one's own.
-        let claims = vec![Claim::Add(TextSet::TAGS, "notes".into())];
+        // Other local claims do not make it an own entry.
+        let claims = vec![ClaimEdit::Add(TextSet::TAGS, "notes".into())];
         nodes.run(1, Command::Claim { entry: far, claims }).expect("tagged");
         assert_eq!(nodes.create(1, import(team, "both.md")), both);
         nodes.pass(REST_MS);
@@ -144,7 +145,7 @@ fn what_a_colleague_imported_was_created_elsewhere_until_it_is_imported_here_too
 }
 
 #[test]
-fn what_a_machine_created_that_is_ones_own_no_longer_was_created_elsewhere() {
+fn entries_of_a_former_own_machine_count_as_foreign() {
     let mut nodes = Cluster::new(77, 3, Knobs::calm());
     let team = nodes.found(&[1, 0, 2]);
     nodes.pair(0, 1, true);
@@ -155,14 +156,14 @@ fn what_a_machine_created_that_is_ones_own_no_longer_was_created_elsewhere() {
     nodes.pass(REST_MS);
     assert!(nodes.is_released(1, 2, entry));
     let machine = nodes.author(0);
-    let row = nodes.society(1).peers.get(&machine).expect("paired").clone();
+    let row = nodes.membership(1).peers.get(&machine).expect("paired").clone();
     nodes.put_peer(1, machine, PeerRow { is_mine: false, ..row });
     nodes.pass(REST_MS);
-    assert!(!nodes.is_released(1, 2, entry), "before all is examined for the time alone");
+    assert!(!nodes.is_released(1, 2, entry), "before the periodic sweep");
 }
 
 #[test]
-fn a_proof_that_names_a_personal_entry_stays_with_ones_own_machines() {
+fn a_proof_about_a_personal_entry_stays_on_own_machines() {
     let mut nodes = Cluster::new(76, 3, Knobs::calm());
     let team = nodes.found(&[1, 2]);
     nodes.pair(0, 1, true);
@@ -170,13 +171,13 @@ fn a_proof_that_names_a_personal_entry_stays_with_ones_own_machines() {
     let personal = nodes.create(0, lesson("personal"));
     let shared = nodes.create(1, in_workspace(team, "shared"));
     nodes.pass(REST_MS);
-    // A machine is resumed twice from one image: both lives write in one place.
+    // A machine is resumed twice from one image: both lives write the same slots.
     nodes.crash(0);
     nodes.restart(0);
     nodes.pass(REST_MS);
     let image = nodes.disk(0);
     let title = |text: &str| {
-        let claims = vec![Claim::Set(Register::TITLE, text.into())];
+        let claims = vec![ClaimEdit::Set(Register::TITLE, text.into())];
         Command::Claim { entry: personal, claims }
     };
     nodes.run(0, title("one thing")).expect("set");
@@ -189,24 +190,25 @@ fn a_proof_that_names_a_personal_entry_stays_with_ones_own_machines() {
     nodes.pass(REST_MS);
     let author = nodes.author(0);
     assert!(nodes.snapshot(1).equivocation(author).expect("readable").is_some());
-    assert!(!nodes.digests(2, shared).is_empty(), "they talk");
+    assert!(!nodes.digests(2, shared).is_empty(), "they exchange records");
     let tells = |sent: &Sent| sent.to == 2 && sent.holds(personal.as_bytes());
     assert!(!nodes.sent.iter().any(tells));
 }
 
-/// What somebody says of an entry whose name it has guessed: it takes back what it never said, or counts.
+/// A record about an entry with a guessed id: a retraction of a claim never made, or an
+/// observation.
 fn guessed(entry: EntryId, now: WallTime, is_retraction: bool) -> (u64, RawRecord) {
-    let (key, own) = (SecretKey::from_bytes(&[77; 32]), Holding::default());
+    let (key, own) = (SecretKey::from_bytes(&[77; 32]), LiveRecords::default());
     let stamp = Hlc::new(now, 0);
-    let writer = Writer { key: &key, boot: Boot(1), entry, own: &own };
+    let writer = RecordBuilder { key: &key, boot: Boot(1), entry, own: &own };
     let said = match is_retraction {
         true => writer.retract(None, stamp),
         false => writer.observe(Observation::Success, Thousandths::ONE, now.day(), stamp),
     };
-    (stamp.bits(), said.expect("it is sound").to_raw())
+    (stamp.bits(), said.expect("it is valid").to_raw())
 }
 
-/// When a node meets whoever has guessed the name of an entry.
+/// When a node pairs with the peer that guessed the id of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Met {
     BeforeItIsHere,
@@ -215,7 +217,7 @@ enum Met {
 }
 
 #[test]
-fn whatever_is_brought_of_what_stays_here_tells_nobody_what_becomes_of_it() {
+fn records_about_guessed_ids_reveal_nothing_about_local_entries() {
     let cases =
         [(WorkspaceId::LOCAL, true), (WorkspaceId::LOCAL, false), (WorkspaceId::MAIN, false)];
     let moments = [Met::BeforeItIsHere, Met::WhileItIsHere, Met::OnceForgotten];
@@ -239,7 +241,7 @@ fn whatever_is_brought_of_what_stays_here_tells_nobody_what_becomes_of_it() {
         assert_eq!(nodes.create(0, new), entry);
         meet(&mut nodes, Met::WhileItIsHere);
         let held = if met == Met::BeforeItIsHere { 2 } else { 1 };
-        assert_eq!(nodes.digests(0, entry).len(), held, "{met:?}: what is brought then stays out");
+        assert_eq!(nodes.digests(0, entry).len(), held, "{met:?}: later records are refused");
         for command in [Command::Retract { entry }, Command::Forget { entry }] {
             nodes.run(0, command).expect("taken back");
             nodes.pass(REST_MS);
@@ -269,14 +271,14 @@ fn narrow(nodes: &mut Cluster, how: Narrowed, team: WorkspaceId, entry: EntryId)
         }
         Narrowed::ByStrikingOff => {
             let member = nodes.author(1).to_string();
-            (charter::entry(team), Claim::Withdraw(TextSet::MEMBERS, member))
+            (workspace_charter::entry(team), ClaimEdit::Withdraw(TextSet::MEMBERS, member))
         }
-        Narrowed::IntoThread => (entry, Claim::Set(Register::THREAD, "fix".into())),
+        Narrowed::IntoThread => (entry, ClaimEdit::Set(Register::THREAD, "fix".into())),
     };
     nodes.run(0, Command::Claim { entry: of, claims: vec![claim] }).expect("claimed");
 }
 
-/// Whether these bytes are in any record that a node holds.
+/// Whether any record of a node contains these bytes.
 fn holds(nodes: &mut Cluster, at: usize, bytes: &[u8]) -> bool {
     let changes = nodes.snapshot(at).changes_since(Seq(0)).expect("readable");
     let mut payloads =
@@ -285,7 +287,7 @@ fn holds(nodes: &mut Cluster, at: usize, bytes: &[u8]) -> bool {
 }
 
 #[test]
-fn what_is_retracted_after_its_release_has_ended_goes_from_the_peer_all_the_same() {
+fn a_retraction_reaches_a_peer_whose_release_has_ended() {
     for how in [Narrowed::ByFilter, Narrowed::ByStrikingOff, Narrowed::IntoThread] {
         let mut nodes = Cluster::new(77, 2, Knobs::calm());
         let team = nodes.found(&[0, 1]);
@@ -295,15 +297,15 @@ fn what_is_retracted_after_its_release_has_ended_goes_from_the_peer_all_the_same
         narrow(&mut nodes, how, team, entry);
         nodes.pass(REST_MS);
         assert!(!nodes.is_released(0, 1, entry), "{how:?}");
-        assert!(holds(&mut nodes, 1, b"zq-taken-back"), "{how:?}: it keeps what it was given");
+        assert!(holds(&mut nodes, 1, b"zq-taken-back"), "{how:?}: it keeps the sent records");
         nodes.run(0, Command::Retract { entry }).expect("retracted");
         nodes.pass(REST_MS);
         assert!(!holds(&mut nodes, 1, b"zq-taken-back"), "{how:?}");
-        assert!(!nodes.digests(1, entry).is_empty(), "{how:?}: that it was there is not forgotten");
+        assert!(!nodes.digests(1, entry).is_empty(), "{how:?}: a trace of the entry remains");
     }
 }
 
-/// Where nothing passes.
+/// Where the filter is closed.
 #[derive(Clone, Copy, Debug)]
 enum Shut {
     Egress,
@@ -312,8 +314,8 @@ enum Shut {
 }
 
 #[test]
-fn a_filter_that_lets_nothing_pass_is_not_asked_over_and_over() {
-    // More than are examined in two pieces.
+fn a_closed_filter_is_not_evaluated_repeatedly() {
+    // More entries than two batches of the sweep.
     const ENTRIES: usize = 600;
     const PASSED_MS: u64 = 300_000;
     for shut in [Shut::Egress, Shut::Ingress, Shut::Line] {
@@ -339,8 +341,7 @@ fn a_filter_that_lets_nothing_pass_is_not_asked_over_and_over() {
         assert!(nodes.holdings(1).is_empty(), "{shut:?}");
         let before = nodes.ticks();
         nodes.pass(PASSED_MS);
-        // Time passes for each of the two so often where nothing is to be done; a comparison a minute
-        // takes a few more.
+        // Number of ticks of both nodes without any work; a comparison a minute adds a few more.
         let idle = 2 * (PASSED_MS / TICK_MS);
         let ticks = nodes.ticks() - before;
         assert!((idle / 2..=2 * idle).contains(&ticks), "{shut:?}: {ticks} ticks");

@@ -1,7 +1,8 @@
-//! Asking a node, as people and programs do: real processes, over the socket.
+//! Search as people and programs use it: real processes, over the socket.
 
-use crate::homes::files;
-use crate::program::{Running, done, run, start, told};
+use crate::support::conformance::conforms;
+use crate::support::homes::files;
+use crate::support::process::{Running, done, run, start, told};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ impl Asked {
         run(self.path(), arguments)
     }
 
-    /// Runs a verb that must succeed and answers in JSON.
+    /// JSON output of a verb that must succeed.
     fn json(&self, arguments: &[&str]) -> Value {
         done(self.path(), arguments)
     }
@@ -37,7 +38,7 @@ impl Asked {
         self.json(&[&arguments, more].concat())["code"].as_str().unwrap().to_owned()
     }
 
-    /// A new task.
+    /// Id of a new task.
     fn begin(&self) -> String {
         let begun = self.json(&["task", "begin", "--agent", "tester", "--goal", "try it"]);
         begun["task"].as_str().unwrap().to_owned()
@@ -64,7 +65,7 @@ impl Asked {
         self.node = Some(start(self.path()).0);
     }
 
-    /// Waits until the index has taken everything in.
+    /// Waits until the index is complete.
     fn settle(&self) -> Value {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
@@ -80,12 +81,13 @@ impl Asked {
 }
 
 #[test]
-fn what_was_added_is_found_by_the_next_search() {
+fn an_added_entry_is_found_by_the_next_search() {
+    conforms("S002-39");
     let node = Asked::new();
     let mut codes = Vec::new();
     for number in 0..40 {
         let word = format!("zq{number}x");
-        let code = node.add(&format!("About {word}"), "Words that nobody else uses.", &[]);
+        let code = node.add(&format!("About {word}"), "Words that occur nowhere else.", &[]);
         assert_eq!(node.search(&word, &[]).0.first(), Some(&code), "{word}");
         codes.push(code);
     }
@@ -124,7 +126,7 @@ fn evidence_moves_the_ranking() {
     let (first, second) =
         if node.search("retry billing gateway", &[]).0[0] == one { (one, two) } else { (two, one) };
     for _ in 0..10 {
-        node.json(&["observe", &second, "--success", "--task", &node.begin()]);
+        node.json(&["feedback", &second, "--success", "--task", &node.begin()]);
     }
     assert_eq!(node.search("retry billing gateway", &[]).0, [second.clone(), first.clone()]);
     for _ in 0..20 {
@@ -134,7 +136,7 @@ fn evidence_moves_the_ranking() {
 }
 
 #[test]
-fn nothing_relevant_is_no_answer() {
+fn a_search_without_relevant_entries_abstains() {
     let node = Asked::new();
     assert_eq!(node.search("anything", &[]), (Vec::new(), true), "an empty store");
     node.add("Pin the linker version", "Builds differ between lld 17 and 18.", &[]);
@@ -146,7 +148,8 @@ fn nothing_relevant_is_no_answer() {
 }
 
 #[test]
-fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
+fn filters_apply_and_marks_hide_and_lift_entries() {
+    conforms("S002-36");
     let node = Asked::new();
     let jwt = node.add("Rotate signing keys", "Tokens outlive keys.", &["--tag", "auth/jwt"]);
     let norm = node.add("Rotate on-call weekly", "Rota of the team.", &["--type", "norm"]);
@@ -168,14 +171,14 @@ fn filters_hold_and_marks_of_the_operator_hide_and_lift() {
     assert_eq!(found(&["--tag", "auth"]), only(&jwt), "from the index");
     assert_eq!(found(&["--workspace", "local"]), only(&thread));
     assert_eq!(node.search("rotate", &["--thread", "ops"]).0[0], thread, "preferred");
-    node.json(&["mute", &norm]);
+    node.json(&["mark", "--mute", &norm]);
     node.json(&["archive", &jwt]);
     assert_eq!(found(&[]), only(&thread));
     assert_eq!(found(&["--archived"]).len(), 2);
-    node.json(&["mute", &norm, "--undo"]);
-    node.json(&["pin", &norm]);
+    node.json(&["mark", "--mute", &norm, "--undo"]);
+    node.json(&["mark", "--pin", &norm]);
     assert_eq!(node.search("rotate", &[]).0[0], norm, "pinned");
-    node.json(&["invalidate", &norm]);
+    node.json(&["mark", "--wrong", &norm]);
     assert_eq!(found(&[]), only(&thread));
 }
 
@@ -185,7 +188,10 @@ fn a_thread_can_be_searched_and_listed_alone() {
     let inside = node.add("Rotate logs", "By size.", &["--thread", "ops"]);
     let outside = node.add("Rotate keys", "By age.", &[]);
     let thread = ["--thread", "ops"];
-    assert!(node.search("rotate", &thread).0.contains(&outside), "its own are preferred, no more");
+    assert!(
+        node.search("rotate", &thread).0.contains(&outside),
+        "a thread is preferred, not exclusive"
+    );
     let only = [&thread[..], &["--only-thread"]].concat();
     assert_eq!(node.search("rotate", &only).0, std::slice::from_ref(&inside));
     let unnamed = node.run(&["search", "rotate", "--only-thread"]);
@@ -198,14 +204,14 @@ fn a_thread_can_be_searched_and_listed_alone() {
 }
 
 #[test]
-fn a_filter_holds_in_each_engine_however_many_others_are_nearer() {
+fn a_filter_applies_in_each_engine_despite_many_nearer_entries() {
     let node = Asked::new();
     let home = node.path().join("lines.jsonl");
     let line =
         |n: usize| format!("{{\"title\":\"Rotate signing keys {n}\",\"content\":\"Now.\"}}\n");
     std::fs::write(&home, (0..130).map(line).collect::<String>()).unwrap();
     assert!(node.run(&["import", home.to_str().unwrap()]).status.success());
-    let content = "Somebody should rotate those keys at some time, signing or not.";
+    let content = "Teams should rotate those keys at some time, signing or not.";
     let tagged = node.add("An old note", content, &["--tag", "auth"]);
     node.settle();
     for engine in ["vectors", "keyword", "hybrid"] {
@@ -220,7 +226,10 @@ fn a_filter_holds_in_each_engine_however_many_others_are_nearer() {
 }
 
 #[test]
-fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
+fn an_answer_keeps_its_budget_and_reports_omitted_entries() {
+    conforms("S000-30");
+    conforms("S000-43");
+    conforms("S002-22");
     let node = Asked::new();
     for number in 0..8 {
         let content = "Every retry doubles its waiting time. ".repeat(30);
@@ -238,12 +247,12 @@ fn an_answer_keeps_to_its_budget_and_says_what_did_not_fit() {
 }
 
 #[test]
-fn a_hit_shows_a_few_of_its_tags_and_citations_and_they_cost() {
+fn a_hit_shows_a_few_tags_and_citations_within_its_token_cost() {
     let node = Asked::new();
     let topics = ["topic"; 20].join(" ");
     let mut tags: Vec<String> = (10..30).map(|number| format!("{number} topic")).collect();
     let mut cited: Vec<String> = (10..19).map(|number| format!("doc:{number} {topics}")).collect();
-    // They would come first, and are too long to be shown whole.
+    // These would come first, and are too long to be shown in full.
     tags.push(format!("00 {topics}"));
     cited.push(format!("doc:{}", "0".repeat(301)));
     let mut more = Vec::new();
@@ -264,11 +273,12 @@ fn a_hit_shows_a_few_of_its_tags_and_citations_and_they_cost() {
     let printed = node.run(&ask).stdout;
     assert!(printed.len() < 2_000, "{}", String::from_utf8_lossy(&printed));
     let shown = node.json(&["show", hit["code"].as_str().unwrap()]);
-    assert_eq!(shown["tags"].as_array().unwrap().len(), 21, "whole where it is asked for by name");
+    assert_eq!(shown["tags"].as_array().unwrap().len(), 21, "complete in show");
 }
 
 #[test]
-fn what_has_no_words_costs_tokens_too() {
+fn text_without_words_costs_tokens_too() {
+    conforms("S002-62");
     let node = Asked::new();
     let digests = "7f3ab209".repeat(5_000);
     node.add("Digests of the release archive", &digests, &[]);
@@ -282,7 +292,8 @@ fn what_has_no_words_costs_tokens_too() {
 }
 
 #[test]
-fn an_executor_is_left_alone_until_it_deviates() {
+fn an_executor_is_served_only_when_it_deviates() {
+    conforms("S002-04");
     let node = Asked::new();
     node.add("Retry with backoff", "On 503.", &[]);
     assert_eq!(node.search("retry backoff", &["--role", "executor"]), (Vec::new(), true));
@@ -290,11 +301,12 @@ fn an_executor_is_left_alone_until_it_deviates() {
     assert_eq!(hits.len(), 1);
 }
 
-/// What is done to an index while its node is stopped.
+/// Damage to an index while its node is stopped.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Path));
 
 #[test]
 fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() {
+    conforms("S004-11");
     let mut node = Asked::new();
     let codes: Vec<String> =
         (0..150).map(|n| node.add(&format!("Topic kx{n}y"), "A text about it.", &[])).collect();
@@ -315,13 +327,13 @@ fn the_index_survives_a_restart_and_is_built_again_when_it_is_gone_or_damaged() 
         node.stop();
         damage(&index);
         node.start_again();
-        // One hit, so that nothing is served together and preferred for it the next time.
+        // Only one hit, so that no co-occurrence affects the next search.
         let first = |word: &str| node.search(word, &["-n", "1"]).0;
         assert_eq!(first("kx7y"), [codes[7].clone()], "{what}, at once");
         let status = node.settle();
         assert_eq!(status["index"]["vectors"], 150, "{what}");
         assert_eq!(status["index"]["documents"], 150, "{what}");
-        // Words are weighed anew only where vectors are made anew.
+        // Words are reweighted only if vectors are rebuilt.
         let is_same = status["index"]["model"] == model;
         let is_kept = what == "nothing" || what.ends_with("words");
         assert!(is_same || !is_kept, "{what}: {status}");
@@ -340,9 +352,9 @@ fn flip(path: &Path) {
 }
 
 #[test]
-fn after_forget_now_the_text_is_in_no_file_of_the_home() {
+fn forget_now_erases_the_text_from_every_file_of_the_home() {
     let node = Asked::new();
-    // Taken in together: in the index they share their files.
+    // Imported together, so that they share their index files.
     let lines = node.path().join("lines.jsonl");
     let line = |n: usize| match n {
         15 => json!({"title": "The xylophonecipher", "content": "Hidden in quartzflute.",
@@ -373,7 +385,7 @@ fn after_forget_now_the_text_is_in_no_file_of_the_home() {
     for word in words {
         assert_eq!(holding(word), Vec::<PathBuf>::new(), "{word}");
     }
-    // The keyword index spells no word out, so its own list tells whether anything is left.
+    // The keyword index does not store whole words, so its own list shows whether anything is left.
     let keyword = node.path().join("index/keyword");
     let meta: Value =
         serde_json::from_slice(&std::fs::read(keyword.join("meta.json")).unwrap()).unwrap();
@@ -391,7 +403,7 @@ fn after_forget_now_the_text_is_in_no_file_of_the_home() {
 }
 
 #[test]
-fn an_index_of_another_life_of_the_home_is_not_believed() {
+fn an_index_of_another_life_of_the_home_is_rebuilt() {
     let mut node = Asked::new();
     node.add("Common ground", "Before the copy.", &[]);
     node.settle();
@@ -423,7 +435,7 @@ fn an_index_of_another_life_of_the_home_is_not_believed() {
 }
 
 #[test]
-fn what_others_say_does_not_speak_unasked_before_it_was_seen_to_work() {
+fn foreign_entries_are_not_served_unasked_before_a_success() {
     let (theirs, node) = (Asked::new(), Asked::new());
     theirs.add("Rotate signing keys weekly", "Tokens outlive keys.", &[]);
     let file = theirs.path().join("all.jsonl");
@@ -432,19 +444,25 @@ fn what_others_say_does_not_speak_unasked_before_it_was_seen_to_work() {
     assert_eq!(node.search("rotate signing keys", &[]), (Vec::new(), true));
     let (codes, _) = node.search("rotate signing keys", &["--all"]);
     let [code] = &codes[..] else { panic!("{codes:?}") };
-    node.json(&["observe", code, "--success"]);
+    node.json(&["feedback", code, "--success"]);
     assert_eq!(node.search("rotate signing keys", &[]).0, codes);
 }
 
 #[test]
-fn questions_that_make_no_sense_get_a_sentence() {
+fn invalid_queries_get_a_message() {
     let node = Asked::new();
     for (arguments, expected) in [
-        (&["search", "x", "--tier", "huge"][..], "search by tier `huge`: it must be one of"),
-        (&["search", "x", "--role", "boss"], "search by role `boss`: it must be one of"),
-        (&["search", "x", "--type", "poem"], "search by type `poem`: it must be one of"),
-        (&["search", "x", "--engine", "magic"], "search by engine `magic`: it must be one of"),
-        (&["search", "x", "-n", "0"], "search for 0 hits: 1 to 100 are possible"),
+        (
+            &["search", "x", "--tier", "huge"][..],
+            "The tier `huge` does not exist; it must be one of",
+        ),
+        (&["search", "x", "--role", "boss"], "The role `boss` does not exist; it must be one of"),
+        (&["search", "x", "--type", "poem"], "The type `poem` does not exist; it must be one of"),
+        (
+            &["search", "x", "--engine", "magic"],
+            "The engine `magic` does not exist; it must be one of",
+        ),
+        (&["search", "x", "-n", "0"], "The limit is 0 hits; it must be 1 to 100."),
     ] {
         let output = node.run(arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
@@ -453,7 +471,7 @@ fn questions_that_make_no_sense_get_a_sentence() {
     let long = "word ".repeat(4_000);
     let output = node.run(&["search", &long]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(told(&output).contains("at most 16384 are read"), "{}", told(&output));
+    assert!(told(&output).contains("at most 16384 are allowed"), "{}", told(&output));
 }
 
 #[test]
@@ -481,7 +499,7 @@ fn an_explanation_adds_up() {
 }
 
 #[test]
-fn what_holds_a_message_word_for_word_is_nearer_than_what_holds_its_words() {
+fn a_verbatim_match_ranks_above_a_match_of_its_words() {
     let node = Asked::new();
     let quoted = node.add("Dragging", "Fails with: token channel should never be closed.", &[]);
     node.add("Sending", "Is the channel closed? Never: a token should be sent first.", &[]);
@@ -501,7 +519,7 @@ fn what_holds_a_message_word_for_word_is_nearer_than_what_holds_its_words() {
 }
 
 #[test]
-fn an_explanation_says_how_much_of_a_question_is_names() {
+fn an_explanation_shows_the_fraction_of_identifiers() {
     let node = Asked::new();
     node.add("max_retries is 5", "The client gives up after max_retries.", &[]);
     for (query, engine, expect) in [
@@ -515,37 +533,37 @@ fn an_explanation_says_how_much_of_a_question_is_names() {
 }
 
 #[test]
-fn a_node_that_holds_nothing_says_so() {
+fn an_empty_node_says_that_nothing_is_stored() {
     let node = Asked::new();
     let asked = || String::from_utf8(node.run(&["search", "rotate keys"]).stdout).unwrap();
-    assert!(asked().starts_with("Nothing found: nothing is stored yet.\n"), "{}", asked());
+    assert!(asked().starts_with("The store has no entries yet.\n"), "{}", asked());
     node.add("An old note", "Something about gardens.", &[]);
-    assert!(asked().starts_with("Nothing found: checked, nothing relevant: "), "{}", asked());
+    assert!(asked().starts_with("No relevant entries (best score "), "{}", asked());
 }
 
 #[test]
-fn a_filter_that_nothing_fits_is_told_by_its_name_and_a_code_has_its_own_way() {
+fn an_empty_filter_result_names_the_filter() {
     let node = Asked::new();
     let said = |words: &[&str]| String::from_utf8(node.run(words).stdout).unwrap();
     let code = node.add("Billing runs at night", "Billing runs at two.", &["--tag", "billing"]);
     for (more, why) in [
-        (&["--tag", "nope"][..], "nothing that may answer has the tag `nope`"),
-        (&["--type", "norm"], "nothing that may answer is of type `norm`"),
-        (&["--memory", "procedural"], "nothing that may answer is of memory `procedural`"),
-        (&["--workspace", "local"], "nothing that may answer is of that workspace"),
+        (&["--tag", "nope"][..], "No entry has the tag `nope`."),
+        (&["--type", "norm"], "No entry is of type `norm`."),
+        (&["--memory", "procedural"], "No entry is of memory `procedural`."),
+        (&["--workspace", "local"], "No entry is of that workspace."),
         (
             &["--tag", "billing", "--type", "norm"],
-            "nothing that may answer has the tag `billing` and is of type `norm`",
+            "No entry has the tag `billing` and is of type `norm`.",
         ),
     ] {
         let told = said(&[&["search", "billing"], more].concat());
-        assert_eq!(told, format!("Nothing found: {why}.\n"));
+        assert_eq!(told, format!("{why}\n"));
     }
     let told = said(&["search", "gardens of stone", "--tag", "billing"]);
-    assert!(told.starts_with("Nothing found: checked, nothing relevant: "), "{told}");
+    assert!(told.starts_with("No relevant entries (best score "), "{told}");
     let told = said(&["search", &code]);
     assert!(
-        told.ends_with(&format!("`klnode show {code}` shows an entry by its code.\n")),
+        told.ends_with(&format!("Run `klnode show {code}` to show an entry by its code.\n")),
         "{told}"
     );
 }

@@ -1,26 +1,27 @@
-//! Ranking by samples: the same throughout a task or session, without noise where nothing was
-//! observed, and on labelled sets as good as ranking by means.
+//! Ranking by samples: stable throughout a task or session, deterministic without observations, and
+//! on labelled sets as good as ranking by means.
 
-use crate::program::json as answered;
-use klnode::api::Limits;
-use klnode::engine::Command;
+use crate::support::conformance::conforms;
+use crate::support::process::json as answered;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
-use klnode_tests::served::{Doors, Served};
+use klnode_engine::Command;
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const QUESTION: &str = "how does the billing gateway retry a failed request";
 
-/// Where the labelled sets are.
+/// Folder of the labelled sets.
 const SETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../node/model/sets");
 
-/// The most that nDCG@10 may differ on any labelled set.
+/// Maximum difference of nDCG@10 on any labelled set.
 const DIFFERENCE_MAX: f64 = 0.005;
 
 /// A node with five entries that answer [`QUESTION`] about equally well. In a task answers are
-/// recorded: five entries are served together equally often, so that changes nothing.
+/// recorded: all five are served together equally often, so that co-occurrence changes nothing.
 struct Asked(Served, Vec<EntryId>);
 
 impl Asked {
@@ -39,7 +40,7 @@ impl Asked {
         Self(node, entries)
     }
 
-    /// Gives each entry a success and a failure.
+    /// Adds a success and a failure to each entry.
     fn observe_all(&self) {
         for entry in &self.1 {
             for of in [Observation::Success, Observation::Failure] {
@@ -54,7 +55,7 @@ impl Asked {
         self.0.json("POST", "/v1/tasks", &new).json()["task"].as_str().unwrap().to_owned()
     }
 
-    /// The order of the hits, in a session or a task.
+    /// Order of the hits, in a session or a task.
     fn order(&self, session: &str, more: &Value) -> Vec<String> {
         let mut search = json!({"query": QUESTION, "limit": 5, "all": true, "unrecorded": true});
         search.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -70,6 +71,7 @@ impl Asked {
 
 #[test]
 fn the_same_question_in_one_session_or_task_gets_the_same_order() {
+    conforms("S004-32");
     let node = Asked::new();
     node.observe_all();
     let by_session: BTreeSet<Vec<String>> = (0..20)
@@ -104,8 +106,8 @@ fn without_observations_every_session_gets_the_deterministic_order() {
     }
 }
 
-/// `KLNODE_SETS=all` asks all queries of all labelled sets, for some hours; the gate asks 60 of one.
-/// Fewer queries vary too much: the node's key, and so the samples, differ from run to run.
+/// `KLNODE_SETS=all` runs all queries of all labelled sets, for some hours; the gate runs 60 of
+/// one. Fewer queries vary too much: the node's key, and so the samples, differ between runs.
 #[test]
 fn sampling_costs_no_more_than_the_allowed_difference_on_labelled_sets() {
     let home = tempfile::tempdir().unwrap();

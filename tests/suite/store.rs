@@ -1,22 +1,23 @@
-//! The store as a file: who owns it, which versions open it, what damage looks like.
+//! The store as a file: ownership, schema versions, damage.
 
-use crate::homes;
-use klnode::engine::{
-    Arrival, Command, Engine, Ingested, Marks, PeerAct, Receipt, Setup, Source, Verdict,
-};
-use klnode::store::peers::rows::{Cursor, RefusalRow};
-use klnode::store::rows::{CallerRow, OverlayRow, Seq, ServedRow};
-use klnode::store::{Error, FileMedium, Migration, OpenError, Options, Store};
+use crate::support::homes;
 use klnode_crdt::ids::{AuthorId, Digest, StoreId};
 use klnode_crdt::key::Signature;
-use klnode_crdt::lww::Register;
 use klnode_crdt::record::Record;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::register::Register;
 use klnode_crdt::testing::key;
-use klnode_crdt::writer::Claim;
-use klnode_federation::proto::message::Receipt as Heard;
-use klnode_federation::proto::{Offerer, Outgoing};
+use klnode_engine::{
+    Command, DeliveredRecord, Engine, IngestOutcome, MarkChange, PeerCommand, Receipt,
+    RecordSource, ScreenDecision, Setup,
+};
+use klnode_federation::proto::message::ErasureReceipt as Heard;
+use klnode_federation::proto::{Offerer, OutboxTarget};
+use klnode_store::peers::row_types::{FeedCursor, RefusalRow};
+use klnode_store::row_types::{CallerRow, MarksRow, Seq, ServedRow};
+use klnode_store::{Error, FileMedium, Migration, OpenError, Options, Store};
 use klnode_tests::disk::Disk;
-use klnode_tests::node::{DiskMedium, Node, START, downgrade, exchange, lesson, setup};
+use klnode_tests::test_engine::{DiskMedium, Node, START, downgrade, exchange, lesson, setup};
 use std::path::Path;
 
 fn options() -> Options {
@@ -32,14 +33,17 @@ fn open(path: &Path) -> Result<Store, OpenError> {
 }
 
 #[test]
-fn a_store_keeps_its_id_and_is_owned_by_one_at_a_time() {
+fn a_store_keeps_its_id_and_has_one_owner_at_a_time() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     let store = open(&path).expect("made");
     let second = open(&path).unwrap_err();
     assert!(matches!(second, OpenError::InUse { .. }));
     let told = second.to_string();
-    assert_eq!(told, format!("open the store at {}: another klnode is using it", path.display()));
+    assert_eq!(
+        told,
+        format!("The store at {} is in use by another klnode process.", path.display())
+    );
     drop(store);
     let other = Options::new(StoreId::from_bytes([6; 16]));
     let again = open_with(&path, &other).expect("opens again");
@@ -47,13 +51,17 @@ fn a_store_keeps_its_id_and_is_owned_by_one_at_a_time() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_with_a_sentence_and_left_alone() {
+fn a_newer_schema_is_refused_with_a_message_and_left_unchanged() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
-    drop(open_with(&path, &Options { schema: 7, ..options() }).expect("made by a later version"));
+    drop(
+        open_with(&path, &Options { schema: 10, ..options() }).expect("created by a later version"),
+    );
     let told = open(&path).unwrap_err().to_string();
-    assert!(told.ends_with("a newer klnode wrote it (schema 7, this one knows 6)"), "{told}");
-    drop(open_with(&path, &Options { schema: 7, ..options() }).expect("the later version's still"));
+    assert!(told.ends_with("a newer klnode wrote it (schema 10, this one knows 9)."), "{told}");
+    drop(
+        open_with(&path, &Options { schema: 10, ..options() }).expect("the later version's still"),
+    );
 }
 
 #[test]
@@ -62,27 +70,27 @@ fn an_older_schema_is_migrated_step_by_step_and_a_missing_step_is_named() {
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     let step = |from| Migration { from, run: |_| Ok(()) };
-    let later = Options { schema: 7, migrations: vec![step(5), step(6)], ..options() };
+    let later = Options { schema: 10, migrations: vec![step(8), step(9)], ..options() };
     drop(open_with(&path, &later).expect("migrated"));
-    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 7, known: 6, .. }));
-    let gap = Options { schema: 9, migrations: vec![step(8)], ..options() };
+    assert!(matches!(open(&path).unwrap_err(), OpenError::Newer { found: 10, known: 9, .. }));
+    let gap = Options { schema: 12, migrations: vec![step(11)], ..options() };
     let told = open_with(&path, &gap).unwrap_err().to_string();
-    assert!(told.contains("schema 7 is unknown"), "{told}");
-    let fails = Migration { from: 7, run: |_| Err(Error::Full) };
-    let failing = Options { schema: 8, migrations: vec![fails], ..options() };
+    assert!(told.contains("schema 10 is unknown"), "{told}");
+    let fails = Migration { from: 10, run: |_| Err(Error::Full) };
+    let failing = Options { schema: 11, migrations: vec![fails], ..options() };
     assert!(matches!(open_with(&path, &failing).unwrap_err(), OpenError::Prepare { .. }));
     drop(open_with(&path, &later).expect("a failed step leaves the schema before it"));
 }
 
 #[test]
-fn files_that_are_no_store_are_refused_and_a_half_made_one_is_made_anew() {
+fn files_that_are_no_store_are_refused_and_an_incomplete_one_is_recreated() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     for content in [&b""[..], b"not a store", &[0; 100_000]] {
         std::fs::write(&path, content).unwrap();
         let refused = open(&path).unwrap_err();
         assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
-        assert_eq!(std::fs::read(&path).unwrap(), content, "it is left as it was");
+        assert_eq!(std::fs::read(&path).unwrap(), content, "it is unchanged");
     }
     std::fs::remove_file(&path).unwrap();
     std::fs::write(path.with_extension("new"), b"half made").unwrap();
@@ -91,7 +99,37 @@ fn files_that_are_no_store_are_refused_and_a_half_made_one_is_made_anew() {
 }
 
 #[test]
-fn damage_is_an_error_or_named_by_the_check_and_never_a_wrong_text() {
+fn the_page_cache_is_emptied_only_without_snapshots_and_the_rows_stay() {
+    let mut node = Node::start(1, 1);
+    let entry = node.create("kept");
+    let reads = |node: &Node| {
+        let before = node.medium.disk().counts().reads;
+        assert_eq!(node.title(entry).as_deref(), Some("kept"));
+        node.medium.disk().counts().reads - before
+    };
+    reads(&node);
+    assert_eq!(reads(&node), 0, "all pages are cached");
+    let snapshot = node.engine.store().snapshot().unwrap();
+    assert!(!node.engine.release_cache());
+    assert_eq!(reads(&node), 0);
+    drop(snapshot);
+    let before = node.medium.disk().counts().reads;
+    assert!(node.engine.release_cache());
+    reads(&node);
+    assert!(node.medium.disk().counts().reads > before, "pages are read from the disk again");
+    node.succeed(entry);
+    assert_eq!(node.successes(entry), 1);
+}
+
+#[test]
+fn a_store_in_memory_keeps_its_rows_when_the_page_cache_should_be_emptied() {
+    let memory = Store::in_memory();
+    assert!(!memory.release_cache().unwrap());
+    assert_eq!(memory.snapshot().unwrap().head(), Seq(0));
+}
+
+#[test]
+fn damage_is_an_error_or_reported_and_never_a_wrong_text() {
     let mut node = Node::start(1, 1);
     let entry = node.create("sound");
     node.succeed(entry);
@@ -110,15 +148,16 @@ fn damage_is_an_error_or_named_by_the_check_and_never_a_wrong_text() {
                 let is_named = !snapshot.check().map_err(|_| ())?.is_empty();
                 Ok::<_, ()>((held, is_named))
             });
-            // redb itself may panic on a page that contradicts itself: not a wrong text either.
+            // redb itself may panic on an inconsistent page, which gives no wrong text either.
             let Ok(Ok((held, is_named))) = outcome else {
                 harmed += 1;
                 continue;
             };
             harmed += usize::from(is_named);
             let texts = held.claims.values().flat_map(|claims| claims.registers.values());
-            for (_, value) in texts.flat_map(klnode_crdt::lww::Lww::iter) {
-                let known = ["sound", "What we learned about sound.", "lesson"];
+            for (_, value) in texts.flat_map(klnode_crdt::register::MvRegister::iter) {
+                let content = lesson("sound").content;
+                let known = ["sound", content.as_str(), "lesson"];
                 assert!(known.contains(&value.text.as_str()), "page {page}: {}", value.text);
             }
         }
@@ -148,8 +187,8 @@ fn a_store_without_its_schema_number_is_damaged_and_not_new() {
         Node::start_on(copy.fork(), 1, 2, START)
     };
     let told = edit(b"schema\0\0", None).err().expect("refused").to_string();
-    assert!(told.contains("the schema number is damaged"), "{told}");
-    // A head that went back does not let a new record take an old one's place.
+    assert!(told.contains("The store is damaged: the schema number"), "{told}");
+    // With a head that went back, a new record does not replace an old one.
     let mut node = edit(b"head\0\0\0\0", Some(&[0; 8])).expect("opens");
     node.create("another");
     let snapshot = node.engine.store().snapshot().unwrap();
@@ -158,26 +197,26 @@ fn a_store_without_its_schema_number_is_damaged_and_not_new() {
 }
 
 #[test]
-fn what_the_judge_quarantines_waits_for_the_operator() {
+fn quarantined_records_wait_for_the_operator() {
     let mut home = Node::start(1, 1);
     let entry = home.create("doubtful");
-    let judge = |_: &Record, source: Source| match source {
-        Source::Local => Verdict::Admit,
-        Source::Peer(_) => Verdict::Quarantine("it looks odd".into()),
+    let judge = |_: &Record, source: RecordSource| match source {
+        RecordSource::Local => ScreenDecision::Admit,
+        RecordSource::Peer(_) => ScreenDecision::Quarantine("it looks odd".into()),
     };
     let setup = Setup { judge: Box::new(judge), ..setup(2, 2) };
-    let store = Store::open(Box::new(klnode::store::MemoryMedium), &options()).unwrap();
+    let store = Store::open(Box::new(klnode_store::MemoryMedium), &options()).unwrap();
     let mut careful = Engine::start(store, setup, START).unwrap();
 
     let EntryRecordsOf(record) = only_record(&home, entry);
-    let arrival = Arrival { record: record.clone(), from: home.author() };
+    let arrival = DeliveredRecord { record: record.clone(), from: home.author() };
     let mut step = |command| careful.step(&[command], START).remove(0).expect("done");
     let told = step(Command::Ingest(vec![arrival.clone()]));
-    assert_eq!(told, Receipt::Ingested(vec![Ingested::Quarantined("it looks odd".into())]));
+    assert_eq!(told, Receipt::Ingested(vec![IngestOutcome::Quarantined("it looks odd".into())]));
     step(Command::Reject(record.digest()));
     step(Command::Ingest(vec![arrival]));
     let released = step(Command::Release(record.digest()));
-    assert!(matches!(released, Receipt::Ingested(of) if matches!(of[0], Ingested::Merged(_))));
+    assert!(matches!(released, Receipt::Ingested(of) if matches!(of[0], IngestOutcome::Merged(_))));
     let snapshot = careful.store().snapshot().unwrap();
     assert!(snapshot.holds(record.digest()).unwrap());
     assert_eq!(snapshot.quarantine().unwrap().count(), 0);
@@ -209,8 +248,8 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
         ..ServedRow::default()
     };
     let digest = |byte: u8| Digest::from_bytes([byte; 32]);
-    let cursor = Cursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
-    let overlay = OverlayRow { is_pinned: true, ..OverlayRow::default() };
+    let cursor = FeedCursor { store: StoreId::default(), epoch: 7, position: Seq(9) };
+    let overlay = MarksRow { is_pinned: true, ..MarksRow::default() };
     let refusal = |counter: u64, reason: &str| RefusalRow {
         header: vec![1, 2],
         signature: Signature::from_bytes([0; 64]),
@@ -221,48 +260,52 @@ fn local_facts_are_kept_in_order_and_survive_a_restart() {
     };
     let offer = Offerer { peer, store: StoreId::from_bytes([8; 16]) };
     let note = |act| Command::Peers(vec![act]);
-    let refuse = |row| note(PeerAct::Refuse(offer, [1; 16], Box::new(row)));
+    let refuse = |row| note(PeerCommand::Refuse(offer, [1; 16], Box::new(row)));
     for command in [
         Command::Served(served("first")),
         Command::Served(served("second")),
-        note(PeerAct::Advance(peer, cursor)),
-        note(PeerAct::Release(peer, entry, true)),
-        note(PeerAct::Requeue(peer, vec![held[0], held[1], held[0]])),
-        // What is not held is nobody's to fetch.
-        note(PeerAct::Requeue(peer, vec![digest(3), held[2]])),
-        Command::Mark { entry, marks: Marks { pinned: Some(true), ..Marks::default() } },
+        note(PeerCommand::Advance(peer, cursor)),
+        note(PeerCommand::Release(peer, entry, true)),
+        note(PeerCommand::Requeue(peer, vec![held[0], held[1], held[0]])),
+        // A record that is not held cannot be requeued.
+        note(PeerCommand::Requeue(peer, vec![digest(3), held[2]])),
+        Command::Mark { entry, marks: MarkChange { pinned: Some(true), ..MarkChange::default() } },
         refuse(refusal(5, "filter")),
         refuse(refusal(3, "older")),
     ] {
         node.run(command).expect("noted");
     }
-    // What a change of the marks does not name stays.
-    let mute = Marks { muted: Some(true), note: Some("n".into()), ..Marks::default() };
+    // Marks that a change does not name stay.
+    let mute = MarkChange { muted: Some(true), note: Some("n".into()), ..MarkChange::default() };
     node.run(Command::Mark { entry, marks: mute }).expect("noted");
     let (mute, note) = (Some(false), Some(String::new()));
-    node.run(Command::Mark { entry, marks: Marks { muted: mute, note, ..Marks::default() } })
-        .expect("noted");
+    node.run(Command::Mark {
+        entry,
+        marks: MarkChange { muted: mute, note, ..MarkChange::default() },
+    })
+    .expect("noted");
     let node = node.restart(2);
     let snapshot = node.engine.store().snapshot().unwrap();
-    let queries: Vec<String> = snapshot.served().unwrap().map(|row| row.unwrap().1.query).collect();
+    let queries: Vec<String> =
+        snapshot.serving_log().unwrap().map(|row| row.unwrap().1.query).collect();
     assert_eq!(queries, ["second", "first"]);
     assert_eq!(snapshot.cursor(peer).unwrap(), Some(cursor));
     assert_eq!(snapshot.releases(peer).unwrap().count(), 1);
     assert_eq!(snapshot.releases(AuthorId::default()).unwrap().count(), 0);
     let outbox: Vec<_> = snapshot.outbox(peer, 2).unwrap().map(Result::unwrap).collect();
     let queued = [(4, held[1]), (5, held[0]), (6, held[2])];
-    let queued = queued.map(|(at, digest)| (at, Outgoing::Record(digest)));
-    assert_eq!(outbox, queued, "what is wanted again is last");
+    let queued = queued.map(|(at, digest)| (at, OutboxTarget::Record(digest)));
+    assert_eq!(outbox, queued, "a requeued record is last");
     assert_eq!(snapshot.overlay(entry).unwrap(), overlay);
     let refused: Vec<_> = snapshot.refusals(offer).unwrap().map(Result::unwrap).collect();
     assert_eq!(refused, [refusal(5, "filter")]);
-    // Another that calls its store the same has not been refused anything.
+    // Another peer with the same store id has no refusals.
     let another = Offerer { peer: AuthorId::default(), ..offer };
     assert_eq!(snapshot.refusals(another).unwrap().count(), 0);
 }
 
 #[test]
-fn a_snapshot_does_not_move_while_the_writer_goes_on_and_the_feed_names_live_records() {
+fn a_snapshot_is_stable_during_writes_and_the_feed_lists_live_records() {
     let mut node = Node::start(1, 1);
     let entry = node.create("moving");
     let before = node.engine.store().snapshot().unwrap();
@@ -286,12 +329,12 @@ fn a_snapshot_does_not_move_while_the_writer_goes_on_and_the_feed_names_live_rec
 }
 
 #[test]
-fn a_store_written_anew_gives_room_back_and_waits_for_no_reader() {
+fn a_store_rewrite_frees_space_and_does_not_wait_for_readers() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     let mut engine = Engine::start(open(&path).unwrap(), setup(1, 1), START).unwrap();
     let create = |number: u32| {
-        let mut new = klnode_tests::node::lesson(&format!("entry {number}"));
+        let mut new = klnode_tests::test_engine::lesson(&format!("entry {number}"));
         new.content = "x".repeat(20_000);
         Command::Create(Box::new(new))
     };
@@ -308,15 +351,14 @@ fn a_store_written_anew_gives_room_back_and_waits_for_no_reader() {
     engine.step(&[Command::Rewrite], START).remove(0).expect("written anew");
     let after = std::fs::metadata(&path).unwrap().len();
     assert!(after * 3 < before, "{before} bytes before, {after} after");
-    assert_eq!(reader.entry_count().unwrap(), 200, "whoever reads goes on");
+    assert_eq!(reader.entry_count().unwrap(), 200, "the reader continues");
     let engine_now = engine.store().snapshot().unwrap();
     assert_eq!(engine_now.forgotten_count().unwrap(), 200);
     assert!(reader.has_erased().unwrap() && !engine_now.has_erased().unwrap());
     engine.step(&[create(200)], START).remove(0).expect("it goes on");
 }
 
-/// What a store holds of entries, and of what passed between it and a peer, line by line; and what is put
-/// out for the peer.
+/// Entries of a store and its exchange with a peer, line by line; and the outbox for the peer.
 fn inside(store: &Store, offer: Offerer) -> (Vec<String>, Vec<String>) {
     let (snapshot, peer) = (store.snapshot().unwrap(), offer.peer);
     let mut lines = vec![format!("{:?} {:?}", snapshot.head(), snapshot.cursor(peer).unwrap())];
@@ -335,7 +377,7 @@ fn inside(store: &Store, offer: Offerer) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn a_store_of_any_schema_keeps_its_feed_its_starts_and_all_it_holds() {
+fn a_store_of_any_schema_keeps_its_feed_and_content() {
     let offer = Offerer { peer: key(2).author(), store: StoreId::default() };
     for seed in 11..14 {
         let node = homes::lived(seed);
@@ -350,7 +392,7 @@ fn a_store_of_any_schema_keeps_its_feed_its_starts_and_all_it_holds() {
             let store = Store::open(Box::new(medium), &Options::new(id)).expect("migrated");
             let (held, out) = inside(&store, offer);
             assert_eq!(held, before.0, "schema {schema}, seed {seed}");
-            // There were outboxes from the third on.
+            // Outboxes exist since the third schema.
             if schema >= 3 {
                 assert_eq!(out, before.1, "schema {schema}, seed {seed}");
             }
@@ -360,7 +402,7 @@ fn a_store_of_any_schema_keeps_its_feed_its_starts_and_all_it_holds() {
 }
 
 #[test]
-fn a_store_written_anew_keeps_its_feed_its_starts_and_its_place_with_a_peer() {
+fn a_rewritten_store_keeps_its_feed_and_peer_cursors() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     let mut engine = Engine::start(open(&path).unwrap(), setup(1, 1), START).unwrap();
@@ -379,12 +421,12 @@ fn a_store_written_anew_keeps_its_feed_its_starts_and_its_place_with_a_peer() {
         reason: "filter".into(),
         is_unknown: false,
     };
-    let cursor = Cursor { store: offer.store, epoch: 7, position: Seq(9) };
+    let cursor = FeedCursor { store: offer.store, epoch: 7, position: Seq(9) };
     let acts = vec![
-        PeerAct::Advance(offer.peer, cursor),
-        PeerAct::Release(offer.peer, created[0], true),
-        PeerAct::Release(offer.peer, created[1], true),
-        PeerAct::Refuse(offer, [1; 16], Box::new(refusal)),
+        PeerCommand::Advance(offer.peer, cursor),
+        PeerCommand::Release(offer.peer, created[0], true),
+        PeerCommand::Release(offer.peer, created[1], true),
+        PeerCommand::Refuse(offer, [1; 16], Box::new(refusal)),
     ];
     for command in [Command::Peers(acts), Command::Forget { entry: created[1] }] {
         engine.step(&[command], START).remove(0).expect("done");
@@ -399,12 +441,12 @@ fn a_store_written_anew_keeps_its_feed_its_starts_and_its_place_with_a_peer() {
 }
 
 #[test]
-fn a_store_of_schema_1_opens_and_learns_who_asks() {
+fn a_store_of_schema_1_opens_and_records_callers() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
     {
-        // As the first version left it: without the table, and by its number.
+        // The state that the first version left: without the table, and with its number.
         let database = redb::Database::open(&path).unwrap();
         let write = database.begin_write().unwrap();
         let callers: redb::TableDefinition<'_, &[u8; 8], &[u8]> =
@@ -420,7 +462,7 @@ fn a_store_of_schema_1_opens_and_learns_who_asks() {
 }
 
 #[test]
-fn a_store_of_schema_3_opens_and_learns_of_tasks() {
+fn a_store_of_schema_3_opens_and_stores_tasks() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
@@ -442,7 +484,7 @@ fn a_store_of_schema_3_opens_and_learns_of_tasks() {
 }
 
 #[test]
-fn a_store_of_schema_4_opens_and_learns_of_findings() {
+fn a_store_of_schema_4_opens_and_stores_findings() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store.redb");
     drop(open(&path).expect("made"));
@@ -462,13 +504,13 @@ fn a_store_of_schema_4_opens_and_learns_of_findings() {
     let store = open(&path).expect("migrated");
     let snapshot = store.snapshot().unwrap();
     assert_eq!(
-        (snapshot.findings().unwrap().count(), snapshot.unsettled().unwrap().count()),
+        (snapshot.findings().unwrap().count(), snapshot.pending_findings().unwrap().count()),
         (0, 0)
     );
 }
 
 #[test]
-fn a_store_of_schema_5_opens_and_what_is_due_is_found_without_what_was_told() {
+fn a_store_of_schema_5_opens_and_due_receipts_are_found_without_a_scan() {
     use redb::TableDefinition;
     const META: TableDefinition<'_, &[u8; 8], &[u8]> = TableDefinition::new("meta");
     const RECEIPTS: TableDefinition<'_, &[u8; 48], &[u8]> = TableDefinition::new("receipts");
@@ -481,7 +523,7 @@ fn a_store_of_schema_5_opens_and_what_is_due_is_found_without_what_was_told() {
     peer.send_to(&mut node);
     let from = peer.author();
     let heard = Heard { entry: told, told: 0, acknowledged: 0 };
-    node.run(Command::Peers(vec![PeerAct::Told(from, vec![heard])])).unwrap();
+    node.run(Command::Peers(vec![PeerCommand::Told(from, vec![heard])])).unwrap();
     let due_now = |node: &Node| {
         let snapshot = node.engine.store().snapshot().unwrap();
         snapshot.receipts_due(from, 10).unwrap()
@@ -494,7 +536,7 @@ fn a_store_of_schema_5_opens_and_what_is_due_is_found_without_what_was_told() {
         let database = redb::Database::builder().create_with_backend(copy.clone()).unwrap();
         let write = database.begin_write().unwrap();
         assert!(write.delete_table(OWED).unwrap());
-        // Whoever went through what was told would meet it.
+        // A pass over all sent receipts would fail on this row.
         let at: [u8; 48] = [&from.as_bytes()[..], told.as_bytes()].concat().try_into().unwrap();
         write.open_table(RECEIPTS).unwrap().insert(&at, &b"unreadable"[..]).unwrap();
         let number: &[u8] = &5_u32.to_be_bytes();
@@ -504,12 +546,12 @@ fn a_store_of_schema_5_opens_and_what_is_due_is_found_without_what_was_told() {
     let mut node = Node::start_on(copy.fork(), 1, 3, START).expect("migrated");
     assert_eq!(due_now(&node), [due]);
     let heard = Heard { entry: due, told: 0, acknowledged: 0 };
-    node.run(Command::Peers(vec![PeerAct::Told(from, vec![heard])])).unwrap();
+    node.run(Command::Peers(vec![PeerCommand::Told(from, vec![heard])])).unwrap();
     assert_eq!(due_now(&node), []);
 }
 
 #[test]
-fn who_asked_for_a_record_goes_with_the_record() {
+fn the_caller_of_a_record_is_removed_with_it() {
     let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
     let caller = |pid| CallerRow { uid: Some(1_000), pid: Some(pid), ..CallerRow::default() };
     let by = |pid, command| Command::As { caller: caller(pid), command: Box::new(command) };
@@ -523,14 +565,18 @@ fn who_asked_for_a_record_goes_with_the_record() {
             .collect()
     };
     assert_eq!(callers(&node), [(1, Some(caller(1)))]);
-    let claims = vec![Claim::Set(Register::TITLE, "edited".into())];
+    let claims = vec![ClaimEdit::Set(Register::TITLE, "edited".into())];
     node.run(by(2, Command::Claim { entry, claims })).unwrap();
-    assert_eq!(callers(&node), [(2, Some(caller(2)))], "the covered record took its caller along");
+    assert_eq!(
+        callers(&node),
+        [(2, Some(caller(2)))],
+        "the superseded record's caller was removed"
+    );
     node.send_to(&mut peer);
-    assert_eq!(callers(&peer), [], "who asked is nobody else's business");
+    assert_eq!(callers(&peer), [], "callers are not replicated");
     peer.succeed(entry);
     peer.send_to(&mut node);
-    assert_eq!(callers(&node).len(), 1, "what came from a peer has no local caller");
+    assert_eq!(callers(&node).len(), 1, "a record from a peer has no local caller");
     node.run(by(3, Command::Forget { entry })).unwrap();
     assert_eq!(callers(&node), [(4, Some(caller(3)))]);
 }

@@ -1,19 +1,19 @@
-//! Tasks: what was served in one decides what a confirmation in it is worth, and its end counts.
+//! Tasks: servings in a task decide the class of a confirmation, and its end gives credit.
 
 use crate::findings::{CACHE, SQL};
-use crate::program::{self, klnode, start, started, text, told};
-use klnode::api::Limits;
-use klnode::engine::{
-    Command, Compared, Confirmation, FindingAct, FindingDone, Finish, NewFinding, NewTask, Receipt,
-    Rejection, TaskAct, TaskDone,
-};
-use klnode::store::findings::{Became, FindingKey};
-use klnode::store::rows::{CallerRow, ServedRow};
+use crate::support::process::{self, klnode, start, started, text, told};
+use klnode_crdt::entry_type::code_digits;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
-use klnode_crdt::kind::code_digits;
-use klnode_scoring::outcome::{Outcome, Verdict};
-use klnode_tests::node::{Node, START};
-use klnode_tests::served::{Answer, Doors, Served, TOKEN, ask};
+use klnode_engine::{
+    Command, ComparedFinding, Confirmation, FindingCommand, FindingReceipt, Finish, NewFinding,
+    NewTask, Receipt, Rejection, TaskCommand, TaskReceipt,
+};
+use klnode_scoring::credit::{TaskOutcome, TaskVerdict};
+use klnode_server::Limits;
+use klnode_store::findings::{FindingKey, FindingResolution};
+use klnode_store::row_types::{CallerRow, ServedRow};
+use klnode_tests::test_engine::{Node, START};
+use klnode_tests::test_server::{Answer, Doors, Served, TOKEN, ask};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -31,7 +31,7 @@ impl Workplace {
         self.0.json("POST", path, body)
     }
 
-    /// What came of a request that must succeed.
+    /// Response of a request that must succeed.
     #[track_caller]
     fn done(&self, path: &str, body: &Value) -> Value {
         let answer = self.post(path, body);
@@ -49,7 +49,7 @@ impl Workplace {
         text(&self.done("/v1/tasks", &new)["task"])
     }
 
-    /// Ids of what is served to a question in a task.
+    /// Ids of the entries served to a query in a task.
     fn search(&self, query: &str, task: &str, limit: usize) -> Vec<String> {
         let search = json!({
             "query": query, "task": task, "limit": limit, "all": true, "deterministic": true,
@@ -58,7 +58,7 @@ impl Workplace {
         answer["hits"].as_array().unwrap().iter().map(|hit| text(&hit["id"])).collect()
     }
 
-    /// As what a confirmation counts.
+    /// Class of a confirmation.
     fn confirm(&self, entry: &str, query: &str) -> String {
         text(&self.done(&format!("/v1/entries/{entry}/confirm{query}"), &json!(null))["class"])
     }
@@ -88,9 +88,9 @@ fn near(found: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn an_entry_served_to_and_confirmed_by_the_same_agent_in_ten_tasks_is_archived_not_strengthened() {
+fn an_entry_only_confirmed_by_a_served_agent_in_ten_tasks_is_archived() {
     let node = Workplace::new();
-    let entry = node.add("About zqecho", "Words that nobody else uses.");
+    let entry = node.add("About zqecho", "Words that occur nowhere else.");
     let other = node.add("Something else", "Of no interest here.");
     let before = node.counts(&entry);
     let work = || {
@@ -104,28 +104,28 @@ fn an_entry_served_to_and_confirmed_by_the_same_agent_in_ten_tasks_is_archived_n
     }
     let last = work();
     assert_eq!(last["archived"], json!([entry]));
-    assert_eq!(last["unserved"], json!([other]), "what was not served earns nothing");
+    assert_eq!(last["unserved"], json!([other]), "an unserved entry gets no credit");
     let code = |entry: &str| node.shown(entry)["code"].clone();
     assert_eq!(last["codes"], json!({&entry: code(&entry), &other: code(&other)}));
     assert_eq!(node.shown(&entry)["status"], "archived");
     assert_eq!(node.counts(&entry), before);
-    assert_eq!(node.primed(&entry), 10, "counted apart");
+    assert_eq!(node.primed(&entry), 10, "counted separately");
 
     let restore = json!({"archived": false});
     let restored = node.0.json("PATCH", &format!("/v1/entries/{entry}"), &restore);
     assert_eq!(restored.status, 200, "{}", restored.text());
     assert_ne!(node.shown(&entry)["status"], "archived");
-    assert_eq!(work()["archived"], json!([]), "what was restored has its chances again");
+    assert_eq!(work()["archived"], json!([]), "a restored entry starts again");
 }
 
 #[test]
 fn a_credited_use_keeps_an_entry_out_of_the_archive() {
     let node = Workplace::new();
-    let entry = node.add("About zquse", "Words that nobody else uses.");
+    let entry = node.add("About zquse", "Words that occur nowhere else.");
     for number in 1..=12 {
         let task = node.begin("builder", None);
         assert_eq!(node.search("zquse", &task, 1), [entry.as_str()]);
-        // What it is credited with speaks for it; what it is blamed for does not.
+        // Credit counts as a use; blame does not.
         let finish = match number {
             5 => json!({"outcome": "success", "used": [entry.as_str()]}),
             _ => json!({"outcome": "failure"}),
@@ -135,9 +135,9 @@ fn a_credited_use_keeps_an_entry_out_of_the_archive() {
 }
 
 #[test]
-fn a_second_agent_whose_task_was_never_served_it_confirms_it_once_and_it_is_fresh() {
+fn an_agent_that_was_not_served_an_entry_confirms_it_once() {
     let node = Workplace::new();
-    let entry = node.add("About zqfresh", "Words that nobody else uses.");
+    let entry = node.add("About zqfresh", "Words that occur nowhere else.");
     let first = node.begin("builder", None);
     assert_eq!(node.search("zqfresh", &first, 1), [entry.as_str()]);
     assert_eq!(node.confirm(&entry, &format!("?task={first}")), "primed");
@@ -159,23 +159,23 @@ fn a_second_agent_whose_task_was_never_served_it_confirms_it_once_and_it_is_fres
 #[test]
 fn a_confirmation_outside_any_task_counts_as_primed_and_a_caller_may_only_lower_it() {
     let node = Workplace::new();
-    let entry = node.add("About zqoutside", "Words that nobody else uses.");
+    let entry = node.add("About zqoutside", "Words that occur nowhere else.");
     let before = node.counts(&entry);
     assert_eq!(node.confirm(&entry, ""), "primed");
     let task = node.begin("reviewer", None);
     assert_eq!(node.confirm(&entry, &format!("?task={task}&primed=true")), "primed");
     assert_eq!(node.counts(&entry), before);
     let path = format!("/v1/entries/{entry}/confirm?task={task}&class=independent");
-    assert_eq!(node.post(&path, &json!(null)).status, 400, "nobody can ask for more");
+    assert_eq!(node.post(&path, &json!(null)).status, 400, "a caller cannot raise the class");
     assert_eq!(node.confirm(&entry, &format!("?task={task}&primed=false")), "primed", "was read");
-    let unread = node.add("About zqunread", "Words that nobody has read.");
+    let unread = node.add("About zqunread", "Words that no caller has read.");
     assert_eq!(node.confirm(&unread, &format!("?task={task}&primed=false")), "independent");
 }
 
 #[test]
 fn finish_is_idempotent() {
     let node = Workplace::new();
-    let entry = node.add("About zqtwice", "Words that nobody else uses.");
+    let entry = node.add("About zqtwice", "Words that occur nowhere else.");
     let task = node.begin("builder", None);
     assert_eq!(node.search("zqtwice", &task, 1), [entry.as_str()]);
     let finish = json!({"outcome": "success", "quality": 0.5, "used": [entry.as_str()]});
@@ -192,7 +192,7 @@ fn finish_is_idempotent() {
 }
 
 #[test]
-fn an_outcome_is_credited_by_rank_and_at_half_weight_where_none_is_named() {
+fn an_outcome_is_credited_by_rank_and_at_half_weight_without_names() {
     let node = Workplace::new();
     for (title, content) in [
         ("Zqrank in parsers", "Recursion needs a limit."),
@@ -212,7 +212,7 @@ fn an_outcome_is_credited_by_rank_and_at_half_weight_where_none_is_named() {
     let named = json!({"outcome": "success", "quality": 1.0, "used": &hits[..3]});
     assert_eq!(amounts(&node.finish(&task, &named)), [1.5, 1.05, 0.735]);
     assert!(near(node.counts(&hits[1]).0, 5.0 + 1.05));
-    assert!(near(node.counts(&hits[3]).0, 5.0), "what was not named earns nothing");
+    assert!(near(node.counts(&hits[3]).0, 5.0), "an unnamed entry gets no credit");
 
     let task = node.begin("builder", None);
     let hits = node.search("zqrank", &task, 4);
@@ -223,7 +223,7 @@ fn an_outcome_is_credited_by_rank_and_at_half_weight_where_none_is_named() {
 }
 
 #[test]
-fn what_was_dismissed_shares_in_no_outcome_and_an_avoided_spike_counts_as_used() {
+fn dismissed_entries_get_no_credit_and_an_avoided_spike_counts_as_used() {
     let node = Workplace::new();
     node.add("Zqaside in parsers", "Recursion needs a limit.");
     node.add("Zqaside in caches", "Evict before you insert.");
@@ -257,23 +257,23 @@ fn what_was_dismissed_shares_in_no_outcome_and_an_avoided_spike_counts_as_used()
     }
     let usage = node.0.json("GET", "/v1/usage", &json!(null)).json();
     let total = ["dismissed", "avoided"].map(|name| usage["total"][name].as_u64());
-    assert_eq!(total, [Some(2), Some(1)], "once, however often it is finished");
+    assert_eq!(total, [Some(2), Some(1)], "once, even if finished twice");
 }
 
 #[test]
-fn what_is_said_at_the_end_of_a_task_cannot_contradict_itself() {
+fn a_contradictory_task_report_is_refused() {
     let node = Workplace::new();
-    let entry = node.add("About zqboth", "Words that nobody else uses.");
+    let entry = node.add("About zqboth", "Words that occur nowhere else.");
     let unserved = node.add("Something else", "Of no interest here.");
     let code = text(&node.shown(&entry)["code"]);
     let task = node.begin("builder", None);
     assert_eq!(node.search("zqboth", &task, 1), [entry.as_str()]);
     let many: Vec<String> = (0..1_001).map(|number| format!("L-{number}")).collect();
-    let both = format!("dismissed and used both name {code}; it was one or the other");
+    let both = format!("dismissed and used both name {code}; an entry can only be one of them");
     for (mut said, problem) in [
         (json!({"used": [&entry], "dismissed": [&code]}), both),
-        (json!({"avoided": [&entry]}), format!("avoided names {code}; it must name spikes alone")),
-        (json!({"dismissed": many}), "dismissed names 1001; 1000 are allowed".to_owned()),
+        (json!({"avoided": [&entry]}), format!("avoided names {code}; only spikes are allowed")),
+        (json!({"dismissed": many}), "`dismissed` names 1001 entries; at most 1000".to_owned()),
     ] {
         said["outcome"] = json!("success");
         let answer = node.post(&format!("/v1/tasks/{task}/finish"), &said);
@@ -288,7 +288,7 @@ fn what_is_said_at_the_end_of_a_task_cannot_contradict_itself() {
 #[test]
 fn an_observation_in_a_task_counts_once_and_its_end_adds_nothing_to_it() {
     let node = Workplace::new();
-    let entry = node.add("About zqonce", "Words that nobody else uses.");
+    let entry = node.add("About zqonce", "Words that occur nowhere else.");
     let task = node.begin("builder", None);
     assert_eq!(node.search("zqonce", &task, 1), [entry.as_str()]);
     let observe = json!({"outcome": "success", "task": task});
@@ -302,9 +302,9 @@ fn an_observation_in_a_task_counts_once_and_its_end_adds_nothing_to_it() {
 }
 
 #[test]
-fn the_chain_of_parents_primes_and_a_root_confirms_once() {
+fn parent_tasks_prime_and_a_root_task_confirms_once() {
     let node = Workplace::new();
-    let entry = node.add("About zqchain", "Words that nobody else uses.");
+    let entry = node.add("About zqchain", "Words that occur nowhere else.");
     let root = node.begin("planner", None);
     assert_eq!(node.search("zqchain", &root, 1), [entry.as_str()]);
     let child = node.begin("builder", Some(&root));
@@ -322,15 +322,15 @@ fn the_chain_of_parents_primes_and_a_root_confirms_once() {
 }
 
 #[test]
-fn a_task_that_is_unknown_or_over_is_named_with_a_way_out() {
+fn an_unknown_or_ended_task_is_refused_with_a_hint() {
     let node = Workplace::new();
-    let entry = node.add("About zqover", "Words that nobody else uses.");
+    let entry = node.add("About zqover", "Words that occur nowhere else.");
     let task = node.begin("builder", None);
     node.finish(&task, &json!({"outcome": "success"}));
     let unknown = "00".repeat(16);
     for (name, status, message, hint) in [
-        (unknown.as_str(), 404, "this node knows none of that name", "klnode task list"),
-        ("nonsense", 400, "it is no name of a task, 32 hex digits", "klnode task list"),
+        (unknown.as_str(), 404, "not found on this node", "klnode task list"),
+        ("nonsense", 400, "is not the name of a task, which has 32 hex digits", "klnode task list"),
         (task.as_str(), 400, "it is finished", "klnode task begin"),
     ] {
         let observe = json!({"outcome": "success", "task": name});
@@ -354,17 +354,17 @@ fn a_task_that_is_unknown_or_over_is_named_with_a_way_out() {
 }
 
 pub(super) fn begin(node: &mut Node) -> TaskId {
-    let new = NewTask { agent: "agent".into(), goal: "goal".into(), thread: None, parent: None };
-    match node.run(Command::Task(Box::new(TaskAct::Begin(new)))) {
-        Ok(Receipt::Task(TaskDone::Began(task))) => task,
+    let new = NewTask { agent: "agent".into(), goal: "goal".into(), ..NewTask::default() };
+    match node.run(Command::Task(Box::new(TaskCommand::Begin(new)))) {
+        Ok(Receipt::Task(TaskReceipt::Began(task))) => task,
         other => panic!("the task was not begun: {other:?}"),
     }
 }
 
 pub(super) fn end(node: &mut Node, task: TaskId, used: Vec<EntryId>) -> Result<Receipt, Rejection> {
-    let outcome = Outcome { verdict: Verdict::Success, quality: 0.5 };
+    let outcome = TaskOutcome { verdict: TaskVerdict::Success, quality: 0.5 };
     let finish = Finish::new(outcome, used);
-    node.run(Command::Task(Box::new(TaskAct::Finish(task, finish))))
+    node.run(Command::Task(Box::new(TaskCommand::Finish(task, finish))))
 }
 
 pub(super) fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
@@ -378,7 +378,7 @@ pub(super) fn serve(node: &mut Node, task: TaskId, entry: EntryId) {
     node.run(Command::Served(row)).unwrap();
 }
 
-/// Says that a user asks for something.
+/// A command with the caller of a user.
 fn by_user(command: Command) -> Command {
     let caller = CallerRow { uid: Some(7), ..CallerRow::default() };
     Command::As { caller, command: Box::new(command) }
@@ -389,17 +389,17 @@ fn read(node: &mut Node, entry: EntryId) {
     node.run(by_user(Command::Served(row))).unwrap();
 }
 
-/// As what the user's confirmation counts, in a task of its own.
+/// Class of the user's confirmation, in a new task.
 fn confirmed(node: &mut Node, entry: EntryId) -> Confirmation {
-    let act = TaskAct::Confirm { task: begin(node), entry, is_lowered: false };
+    let act = TaskCommand::Confirm { task: begin(node), entry, is_lowered: false };
     match node.run(by_user(Command::Task(Box::new(act)))) {
-        Ok(Receipt::Task(TaskDone::Confirmed(of))) => of,
+        Ok(Receipt::Task(TaskReceipt::Confirmed(of))) => of,
         other => panic!("it was not confirmed: {other:?}"),
     }
 }
 
 #[test]
-fn what_was_read_under_a_clock_ahead_primes_nobody_once_it_is_set_right() {
+fn a_serving_under_a_fast_clock_primes_no_caller_after_the_correction() {
     let mut node = Node::start(1, 1);
     let entry = node.create("read");
     let minutes = |count: u64| Duration::from_secs(count * 60);
@@ -412,13 +412,17 @@ fn what_was_read_under_a_clock_ahead_primes_nobody_once_it_is_set_right() {
     assert_eq!(uses.last_served, node.now);
     assert_eq!(confirmed(&mut node, entry), Confirmation::ServedToUser);
     node.now = node.now.plus(minutes(61));
-    assert_eq!(confirmed(&mut node, entry), Confirmation::UserAgain, "by reading no longer");
+    assert_eq!(
+        confirmed(&mut node, entry),
+        Confirmation::UserAgain,
+        "and no longer primed by reading"
+    );
 }
 
 #[test]
-fn what_is_read_over_tcp_may_have_been_read_by_anybody() {
+fn a_serving_over_tcp_primes_every_user() {
     let node = Workplace(Served::start(Limits::default(), Doors::Both));
-    let read = node.add("About zqtcp", "Words that nobody else uses.");
+    let read = node.add("About zqtcp", "Words that occur nowhere else.");
     let unread = node.add("About zqclosed", "Other words.");
     let token = format!("Bearer {TOKEN}");
     let headers = [("Authorization", token.as_str())];
@@ -432,7 +436,7 @@ fn what_is_read_over_tcp_may_have_been_read_by_anybody() {
         let task = node.begin("reviewer", None);
         let path = format!("/v1/entries/{entry}/confirm?task={task}");
         assert_eq!(ask("POST", &path)["class"], class);
-        // The caller over TCP may have been an agent of this user, of whom one a day counts.
+        // The caller over TCP may have been an agent of this user, of which one a day counts.
         let task = node.begin("reviewer", None);
         assert_eq!(node.confirm(entry, &format!("?task={task}")), "primed");
     }
@@ -442,7 +446,7 @@ fn what_is_read_over_tcp_may_have_been_read_by_anybody() {
 }
 
 #[test]
-fn whoever_had_read_an_entry_has_not_found_it_however_late_the_task_ends() {
+fn a_finding_of_a_served_entry_is_primed_at_any_task_end() {
     let mut node = Node::start(1, 1);
     let (shown, unread) = (node.create("shown"), node.create("unread"));
     read(&mut node, shown);
@@ -458,18 +462,20 @@ fn whoever_had_read_an_entry_has_not_found_it_however_late_the_task_ends() {
             verify: vec!["look".into()],
             dismissal: None,
             workspace: WorkspaceId::MAIN,
+            is_once: false,
         };
-        node.run(Command::Finding(Box::new(FindingAct::Record(task, new)))).unwrap();
+        node.run(Command::Finding(Box::new(FindingCommand::Record(task, new)))).unwrap();
     }
     node.now = node.now.plus(Duration::from_secs(3_600));
     end(&mut node, task, Vec::new()).unwrap();
-    for (number, entry, became) in [(1, shown, Became::Reinforced), (2, unread, Became::Confirmed)]
+    for (number, entry, became) in
+        [(1, shown, FindingResolution::Reinforced), (2, unread, FindingResolution::Confirmed)]
     {
         let (entry, others) = (Some((entry, BTreeSet::new())), Vec::new());
         let finding = FindingKey { task, number };
-        let compared = Compared { finding, is_dismissed: false, entry, others };
-        match node.run(Command::Finding(Box::new(FindingAct::Settle(compared)))) {
-            Ok(Receipt::Finding(FindingDone::Settled(Some(fate)))) => {
+        let compared = ComparedFinding { finding, is_dismissed: false, entry, others };
+        match node.run(Command::Finding(Box::new(FindingCommand::Settle(compared)))) {
+            Ok(Receipt::Finding(FindingReceipt::Settled(Some(fate)))) => {
                 assert_eq!(fate.became, became, "{}", fate.reason);
             }
             other => panic!("{other:?}"),
@@ -478,7 +484,7 @@ fn whoever_had_read_an_entry_has_not_found_it_however_late_the_task_ends() {
 }
 
 #[test]
-fn a_task_that_nobody_finishes_expires_without_a_verdict() {
+fn an_unfinished_task_expires_without_a_verdict() {
     let mut node = Node::start(1, 1);
     let entry = node.create("served");
     let task = begin(&mut node);
@@ -490,7 +496,7 @@ fn a_task_that_nobody_finishes_expires_without_a_verdict() {
 }
 
 #[test]
-fn an_outcome_is_noted_for_the_author_of_the_text_with_its_task_and_a_forgotten_entry_is_in_none() {
+fn an_outcome_is_recorded_for_the_author_and_removed_with_a_forgotten_entry() {
     let (mut node, mut peer) = (Node::start(1, 1), Node::start(2, 2));
     let (foreign, own) = (peer.create("from elsewhere"), node.create("from here"));
     peer.send_to(&mut node);
@@ -511,9 +517,9 @@ fn an_outcome_is_noted_for_the_author_of_the_text_with_its_task_and_a_forgotten_
 }
 
 #[test]
-fn a_task_is_finished_though_what_it_used_was_forgotten_meanwhile() {
+fn a_task_can_be_finished_after_a_used_entry_was_forgotten() {
     let node = Workplace::new();
-    let gone = node.add("About zqgone", "Words that nobody else uses.");
+    let gone = node.add("About zqgone", "Words that occur nowhere else.");
     let kept = node.add("About zqkept", "Other words.");
     let task = node.begin("builder", None);
     assert_eq!(node.search("zqkept", &task, 1), [kept.as_str()]);
@@ -523,30 +529,32 @@ fn a_task_is_finished_though_what_it_used_was_forgotten_meanwhile() {
     assert_eq!((&done["already"], &done["unserved"]), (&json!(false), &json!([gone])));
     assert_eq!(done["credits"][0]["code"], node.shown(&kept)["code"]);
     let digits = code_digits(EntryId::from_hex(&gone).unwrap());
-    assert_eq!(done["codes"], json!({&gone: digits}), "no letter is left of it");
+    assert_eq!(done["codes"], json!({&gone: digits}), "its type is forgotten");
     assert_eq!(node.finish(&task, &used)["already"], true);
 }
 
 #[test]
-fn the_operator_says_what_a_word_of_feedback_counts() {
-    for (step, expected) in [(None, 1.0), (Some("confidence.outcome.feedback_step=0.25"), 0.25)] {
+fn the_amount_of_feedback_is_configurable() {
+    for (step, expected) in
+        [(None, 1.0), (Some("tuning.confidence.outcome.feedback_step=0.25"), 0.25)]
+    {
         let home = tempfile::tempdir().unwrap();
         let mut command = klnode(home.path());
         command.args(step.into_iter().flat_map(|step| ["--set", step]));
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let (_node, _) = started(command);
         let add = ["add", "--title", "About zqstep", "--content", "c", "--evidence", "doc:notes"];
-        let code = text(&program::json(home.path(), &add)["code"]);
-        let alpha = || program::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
+        let code = text(&process::json(home.path(), &add)["code"]);
+        let alpha = || process::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
         let before = alpha();
-        program::json(home.path(), &["feedback", &code, "--helpful"]);
+        process::json(home.path(), &["feedback", &code, "--helpful"]);
         let added = alpha() - before;
         assert!((added - expected).abs() < 1e-3, "{step:?}: {added}");
     }
 }
 
 #[test]
-fn a_task_is_bracketed_by_verbs() {
+fn the_task_verbs_begin_and_finish_a_task() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let run = |arguments: &[&str]| {
@@ -564,17 +572,17 @@ fn a_task_is_bracketed_by_verbs() {
     let begin = ["task", "begin", "--agent", "builder", "--goal", "mend the build"];
     let task = text(&json(&begin)["task"]);
     let printed = run(&begin);
-    assert_eq!(printed.trim_end().len(), task.len(), "its name alone: {printed}");
+    assert_eq!(printed.trim_end().len(), task.len(), "only its id: {printed}");
     json(&["search", "zqverb", "--task", &task, "--all"]);
     let shown = run(&["task", "show", &task]);
     assert!(shown.contains(&code) && shown.contains("state     open"), "{shown}");
-    let confirmed = run(&["confirm", &code, "--task", &task]);
-    assert!(confirmed.contains("noted as primed: it was served in task"), "{confirmed}");
+    let confirmed = run(&["feedback", "--confirm", &code, "--task", &task]);
+    assert!(confirmed.contains("recorded as primed: it was served in task"), "{confirmed}");
     let finish =
         ["task", "finish", task.as_str(), "--success", "--quality", "1", "--used", code.as_str()];
     let finished = run(&finish);
     assert!(finished.contains("+1.500 successes: named as used, in place 1"), "{finished}");
-    assert!(run(&finish).ends_with("was finished before; nothing was added\n"));
+    assert!(run(&finish).ends_with("was already finished; nothing was added\n"));
     let listed = run(&["task", "list"]);
     assert!(
         listed.contains("success") && listed.contains("    builder: mend the build\n"),

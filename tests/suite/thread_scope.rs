@@ -1,9 +1,10 @@
-//! Entries of a thread are served in that thread, and elsewhere only if somebody asks for them.
+//! Entries of a thread are served in that thread, and elsewhere only on request.
 
-use crate::agent::{Agent, text as answer_text};
-use crate::program::{done, eventually, json, printed, run, start, text};
-use klnode::api::Limits;
-use klnode_tests::served::{Doors, Served};
+use crate::support::conformance::conforms;
+use crate::support::mcp_client::{Agent, text as answer_text};
+use crate::support::process::{done, eventually, json, printed, run, start, text};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -23,7 +24,7 @@ fn begin(node: &Served, asked: &Value) -> String {
     text(&node.json("POST", "/v1/tasks", asked).json()["task"])
 }
 
-/// The codes of the hits, and how many of other threads were left out.
+/// Codes of the hits, and the number of omitted entries of other threads.
 fn found(node: &Served, with: &Value) -> (BTreeSet<String>, u64) {
     let mut asked = json!({"query": QUESTION, "deterministic": true});
     asked.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
@@ -35,7 +36,8 @@ fn found(node: &Served, with: &Value) -> (BTreeSet<String>, u64) {
 }
 
 #[test]
-fn a_search_serves_entries_of_the_callers_thread_alone_unless_it_asks_for_more() {
+fn a_search_serves_only_the_callers_thread_unless_more_is_requested() {
+    conforms("S004-29");
     let node = Served::start(Limits::default(), Doors::Socket);
     let wide = add(&node, "The zqlogin page refreshes its token every hour", None);
     let fix = add(&node, "The zqlogin page refreshes its token on fix", Some("fix"));
@@ -57,16 +59,16 @@ fn a_search_serves_entries_of_the_callers_thread_alone_unless_it_asks_for_more()
     ] {
         assert_eq!(found(&node, &with), expect, "{with}");
     }
-    // By its name an entry is read from anywhere.
+    // An entry can be read by its id from anywhere.
     let shown = node.json("GET", &format!("/v1/entries/{fix}"), &Value::Null);
     assert_eq!(shown.json()["registers"]["thread"], "fix");
 }
 
 #[test]
-fn many_entries_of_other_threads_do_not_crowd_out_the_one_that_may_answer() {
+fn many_entries_of_other_threads_do_not_displace_the_answer() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let wide = add(&node, "A page of zqlogin has a token", None);
-    // More than both engines name at first.
+    // More than both engines return at first.
     for number in 0..260 {
         let thread = format!("job-{}", number % 7);
         add(&node, &format!("The zqlogin page refreshes its token, {number}"), Some(&thread));
@@ -81,7 +83,7 @@ fn many_entries_of_other_threads_do_not_crowd_out_the_one_that_may_answer() {
 }
 
 #[test]
-fn a_briefing_tells_entries_of_the_callers_thread_alone() {
+fn a_briefing_lists_only_entries_of_the_callers_thread() {
     let node = Served::start(Limits::default(), Doors::Socket);
     let verified = |title: &str, thread: Option<&str>| {
         let task = begin(&node, &json!({"agent": "a", "goal": "g", "thread": thread}));
@@ -106,7 +108,7 @@ fn a_briefing_tells_entries_of_the_callers_thread_alone() {
 }
 
 #[test]
-fn people_and_agents_are_told_how_many_entries_other_threads_have() {
+fn people_and_agents_see_the_number_of_omitted_entries_of_other_threads() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let (_node, _) = start(home);
@@ -116,10 +118,10 @@ fn people_and_agents_are_told_how_many_entries_other_threads_have() {
     let answer = json(home, &["search", QUESTION]);
     assert_eq!((&answer["hits"], &answer["other_threads"]), (&json!([]), &json!(1)), "{answer}");
     let said = String::from_utf8(run(home, &["search", QUESTION]).stdout).unwrap();
-    assert!(said.contains("1 entry in other threads left out; --all-threads shows"), "{said}");
+    assert!(said.contains("1 entry in other threads hidden; use --all-threads to show"), "{said}");
     for way in [&["--all-threads"][..], &["--thread", "fix"]] {
         let said = printed(&run(home, &[&["search", QUESTION], way].concat()));
-        assert!(said.contains(&code) && !said.contains("left out"), "{said}");
+        assert!(said.contains(&code) && !said.contains("hidden"), "{said}");
     }
     let mut agent = Agent::new(home, &[]);
     let answer = agent.call("search", &json!({"query": QUESTION}));

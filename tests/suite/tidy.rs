@@ -1,11 +1,11 @@
-//! The house rules of form: docs, names, leftovers, links and length.
+//! House rules of form: docs, names, leftovers, links and length.
 //!
-//! As in `architecture`, each rule is a pure function from files to violations, tried on this
-//! repository and on a planted violation. What rustfmt and clippy already hold is not repeated.
+//! As in `architecture`, each rule is a pure function from files to violations, tested on this
+//! repository and on a planted violation. Rules of rustfmt and clippy are not repeated.
 
 use std::collections::BTreeSet;
 
-use klnode_tests::source::{
+use klnode_tests::repo_source::{
     Source, Violation, assert_none, attributes, mentions, repository, split,
 };
 
@@ -18,14 +18,14 @@ const README_LINES_MAX: usize = 120;
 /// A documentation sentence has at least this many words.
 const SENTENCE_WORDS_MIN: usize = 3;
 
-/// Names that say nothing about what is inside.
+/// Names that do not describe their content.
 const EMPTY_NAMES: [&str; 4] = ["utils", "common", "helpers", "prelude"];
 
-/// Marks of unfinished work. Each must name who finishes it.
+/// Marks of unfinished work. Each must name its owner.
 const MARKS: [&str; 3] = ["TODO", "FIXME", "XXX"];
 
 #[test]
-fn every_rust_file_opens_with_what_it_is_for() {
+fn every_rust_file_opens_with_module_docs() {
     assert_none(&each(&repository().sources, opening_docs));
 }
 
@@ -45,7 +45,7 @@ fn a_lint_is_expected_with_a_reason_and_never_allowed() {
 }
 
 #[test]
-fn every_file_name_says_what_is_inside() {
+fn every_file_name_describes_its_content() {
     assert_none(&each(&repository().sources, telling_names));
 }
 
@@ -79,7 +79,7 @@ fn no_rust_file_is_too_long() {
     assert_none(&each(&repository().sources, length));
 }
 
-/// A rule about single files, on all of them.
+/// Applies a rule about single files to all of them.
 fn each(sources: &[Source], rule: fn(&Source) -> Vec<Violation>) -> Vec<Violation> {
     sources.iter().flat_map(rule).collect()
 }
@@ -92,14 +92,13 @@ fn opening_docs(source: &Source) -> Vec<Violation> {
     let text = docs.map(str::trim).collect::<Vec<_>>().join(" ");
     let is_sentence = |part: &str| part.split_whitespace().count() >= SENTENCE_WORDS_MIN;
     let mut parts: Vec<&str> = text.split(['.', '?', '!']).collect();
-    // What follows the last full stop is not finished.
+    // Text after the last full stop is no complete sentence.
     parts.pop();
     if parts.into_iter().any(is_sentence) {
         return Vec::new();
     }
     let what = "does not open with a sentence of module docs";
-    let way_out =
-        "say on the first lines, after `//!`, what the file is for and what it never does";
+    let way_out = "describe the file's purpose on the first lines, after `//!`";
     vec![Violation::new(&source.path, 1, what, way_out)]
 }
 
@@ -117,7 +116,7 @@ fn owned_marks(source: &Source) -> Vec<Violation> {
         for mark in MARKS {
             if line.match_indices(mark).any(|(start, _)| is_bare_mark(line, start, mark)) {
                 let what = format!("a {mark} without an owner");
-                let way_out = "do it, or write `TODO(name): what is missing`";
+                let way_out = "do it, or write `TODO(name): the missing part`";
                 found.push(Violation::new(&source.path, at + 1, what, way_out));
             }
         }
@@ -125,7 +124,7 @@ fn owned_marks(source: &Source) -> Vec<Violation> {
     found
 }
 
-/// Whether the mark at `start` is a word of its own and no `(name):` follows.
+/// Whether the mark at `start` is a whole word and no `(name):` follows.
 fn is_bare_mark(line: &str, start: usize, mark: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || c == '_';
     let rest = &line[start + mark.len()..];
@@ -145,7 +144,7 @@ fn leftovers(source: &Source) -> Vec<Violation> {
     for mention in mentions(&code) {
         let name = mention.path.last().map_or("", String::as_str);
         if mention.is_macro && ["dbg", "todo", "unimplemented"].contains(&name) {
-            let way_out = "finish it, or return an error that says what is not there";
+            let way_out = "finish it, or return an error that names the missing part";
             found.push(Violation::new(&source.path, mention.line, format!("{name}!"), way_out));
         }
     }
@@ -175,7 +174,7 @@ fn expected_lints(source: &Source) -> Vec<Violation> {
     found
 }
 
-/// What an attribute is: its own name, or those that a `cfg_attr` puts in place.
+/// Names of an attribute: its own, or those that a `cfg_attr` adds.
 fn attribute_names(attribute: &str) -> impl Iterator<Item = &str> {
     let conditional = attribute.strip_prefix("cfg_attr(");
     let skipped = usize::from(conditional.is_some());
@@ -189,7 +188,7 @@ fn telling_names(source: &Source) -> Vec<Violation> {
     let mut parts = path.strip_suffix(".rs").into_iter().flat_map(|stem| stem.split('/'));
     let Some(name) = parts.find(|part| EMPTY_NAMES.contains(part)) else { return Vec::new() };
     let way_out = "name it after the one idea it holds, or put each piece beside its user";
-    vec![Violation::new(path, 1, format!("`{name}` does not say what is inside"), way_out)]
+    vec![Violation::new(path, 1, format!("`{name}` does not describe its content"), way_out)]
 }
 
 fn sleeps(source: &Source) -> Vec<Violation> {
@@ -208,7 +207,7 @@ fn sleeps(source: &Source) -> Vec<Violation> {
 }
 
 fn readme_length(sources: &[Source]) -> Vec<Violation> {
-    let way_out = "keep what a newcomer needs and link to docs/ for the rest";
+    let way_out = "keep the parts for a new user and link to docs/ for the rest";
     let Some(readme) = sources.iter().find(|source| source.path == "README.md") else {
         return vec![Violation::new("README.md", 1, "is missing", "write it")];
     };
@@ -255,7 +254,7 @@ fn live_links(sources: &[Source], paths: &BTreeSet<String>) -> Vec<Violation> {
     found
 }
 
-/// The relative links of a Markdown text, without their anchors. Code does not link.
+/// Relative links of a Markdown text, without their anchors. Code does not link.
 fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut in_fence = false;
@@ -282,7 +281,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Where a link of a document leads, from the root; nowhere if it leaves the repository.
+/// Target of a link, from the root; `None` if it leaves the repository.
 fn resolve(document: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = document.split('/').collect();
     parts.pop();
@@ -305,7 +304,7 @@ fn white_space(source: &Source) -> Vec<Violation> {
     let mut found = Vec::new();
     let mut add =
         |line, what: &str, way_out| found.push(Violation::new(&source.path, line, what, way_out));
-    // Not `lines`, which would swallow a carriage return.
+    // `lines` would drop a carriage return.
     for (at, line) in source.text.split('\n').enumerate() {
         if line.ends_with(char::is_whitespace) {
             add(at + 1, "white space at the end of the line", "delete it");
@@ -330,7 +329,7 @@ fn length(source: &Source) -> Vec<Violation> {
     vec![Violation::new(&source.path, FILE_LINES_MAX + 1, what, way_out)]
 }
 
-/// Each rule on planted files: where it must find something, and nowhere else.
+/// Each rule on planted files: it finds the violation and nothing else.
 mod planted {
     use super::*;
 
@@ -340,7 +339,7 @@ mod planted {
         assert_eq!(places, expect);
     }
 
-    /// Checks a rule on one Rust file against the lines it must name.
+    /// Checks a rule on one Rust file against the expected lines.
     #[track_caller]
     fn check(rule: fn(&Source) -> Vec<Violation>, text: &str, lines: &[usize]) {
         let expect: Vec<String> = lines.iter().map(|line| format!("tests/a.rs:{line}")).collect();
@@ -366,7 +365,7 @@ mod planted {
     }
 
     #[test]
-    fn a_leftover_is_found() {
+    fn a_leftover_macro_is_found() {
         check(leftovers, "// dbg!(x)\nlet todo = \"todo!()\"; if todo != x {}", &[]);
         check(leftovers, "dbg!(x);\ntodo!();\nstd::unimplemented!();", &[1, 2, 3]);
         check(leftovers, "#[test]\n#[ignore]\nfn f() {}", &[2]);
@@ -382,9 +381,9 @@ mod planted {
     }
 
     #[test]
-    fn a_name_that_says_nothing_is_found() {
+    fn a_meaningless_file_name_is_found() {
         let names = |path: &str| telling_names(&Source::new(path, ""));
-        expect_places(names("node/src/store/utils.rs"), &["node/src/store/utils.rs:1"]);
+        expect_places(names("node/store/src/utils.rs"), &["node/store/src/utils.rs:1"]);
         expect_places(names("crdt/src/common/mod.rs"), &["crdt/src/common/mod.rs:1"]);
         expect_places(names("crdt/src/commons.rs"), &[]);
         expect_places(names("docs/common/notes.md"), &[]);
@@ -396,7 +395,7 @@ mod planted {
             "use std::thread::{self, sleep};\nthread::sleep(d);\ntokio::time::sleep(d).await;";
         check(sleeps, text, &[1, 2, 3]);
         check(sleeps, "// thread::sleep\nlet sleep = channel.recv_timeout(d);", &[]);
-        expect_places(sleeps(&Source::new("node/src/wiring.rs", text)), &[]);
+        expect_places(sleeps(&Source::new("node/src/serve.rs", text)), &[]);
     }
 
     #[test]

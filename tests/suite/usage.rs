@@ -1,24 +1,25 @@
-//! Callers by name and session, what a session was served, and the account of cost and use.
+//! Callers by name and session, servings of a session, and statistics of cost and use.
 
-use crate::program::{klnode, start, text, told};
-use klnode::api::Limits;
-use klnode::engine::{Command, Confirmation, NewTask, Receipt, TaskAct, TaskDone};
-use klnode::store::Label;
-use klnode::store::rows::{CallerRow, Cost, HitCost, ServedRow, rewritten};
-use klnode::store::usage::{Amount, Axis, UsageRow};
+use crate::support::process::{klnode, start, text, told};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
-use klnode_scoring::status::{Reason, Status};
-use klnode_tests::node::{Node, created, lesson};
-use klnode_tests::served::{Answer, Doors, PATIENCE, Served};
-use klnode_tests::society::Team;
+use klnode_engine::{Command, Confirmation, NewTask, Receipt, TaskCommand, TaskReceipt};
+use klnode_home::CallerLabel;
+use klnode_scoring::status::{Status, StatusReason};
+use klnode_server::Limits;
+use klnode_store::row_formats::rewritten;
+use klnode_store::row_types::{AnswerCost, CallerRow, HitCost, ServedRow};
+use klnode_store::usage::{Amount, UsageAxis, UsageRow};
+use klnode_tests::team_fixture::Team;
+use klnode_tests::test_engine::{Node, created, lesson};
+use klnode_tests::test_server::{Answer, Doors, PATIENCE, Served};
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A node, asked by clients that may have a name and a session.
+/// A node, queried by clients that may have a name and a session.
 struct Asked(Served);
 
 impl Asked {
@@ -43,7 +44,7 @@ impl Asked {
         text(&self.post("/v1/entries", &[], &new)["id"])
     }
 
-    /// Ids of what a question is answered with.
+    /// Ids of the hits of a query.
     fn search(&self, query: &str, who: &[(&str, &str)], task: Option<&str>) -> Vec<String> {
         let search = json!({"query": query, "limit": 1, "all": true, "task": task});
         let answer = self.post("/v1/search", who, &search);
@@ -55,7 +56,7 @@ impl Asked {
         text(&self.post("/v1/tasks", who, &new)["task"])
     }
 
-    /// As what a confirmation counts, and why.
+    /// Class and reason of a confirmation.
     fn confirm(&self, entry: &str, task: &str, who: &[(&str, &str)]) -> (String, String) {
         let path = format!("/v1/entries/{entry}/confirm?task={task}");
         let confirmed = self.post(&path, who, &json!(null));
@@ -66,7 +67,7 @@ impl Asked {
         self.send("GET", "/v1/usage", &[], &json!(null)).json()
     }
 
-    /// What is counted once a condition holds: answers are counted after they are given.
+    /// Statistics once a condition holds: answers are counted after they are given.
     fn counted(&self, holds: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -81,7 +82,7 @@ impl Asked {
 }
 
 #[test]
-fn a_client_says_what_it_is_called_and_what_is_no_name_is_refused_with_the_limit() {
+fn a_client_can_state_its_name_and_invalid_names_are_refused() {
     let node = Asked::new();
     let long = "x".repeat(65);
     for (header, value) in [
@@ -94,7 +95,7 @@ fn a_client_says_what_it_is_called_and_what_is_no_name_is_refused_with_the_limit
         let answer = node.send("GET", "/v1/status", &[(header, value)], &json!(null));
         let told = answer.text();
         assert_eq!(answer.status, 400, "{header}: {told}");
-        assert!(told.contains(header) && told.contains("1 to 64 of visible ASCII"), "{told}");
+        assert!(told.contains(header) && told.contains("1 to 64 bytes of visible ASCII"), "{told}");
     }
     let (client, session) = ("y".repeat(64), "z".repeat(64));
     let who = [("klnode-client", client.as_str()), ("klnode-session", session.as_str())];
@@ -107,7 +108,7 @@ fn a_client_says_what_it_is_called_and_what_is_no_name_is_refused_with_the_limit
 }
 
 #[test]
-fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user() {
+fn servings_to_a_session_prime_its_user_under_any_name() {
     let node = Asked::new();
     let entry = node.add("About zqsession");
     let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
@@ -117,20 +118,20 @@ fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user(
     assert_eq!(class, "primed", "{reason}");
     assert!(reason.starts_with("it was served to this session"), "{reason}");
 
-    // The chain carries the session that began it, whoever speaks.
+    // The task chain carries the session that started it, for any caller.
     assert_eq!(node.confirm(&entry, &begun_by_one, &[]).0, "primed");
     let child = node.begin(&two, Some(&begun_by_one));
     assert_eq!(node.confirm(&entry, &child, &two).0, "primed");
     let begun_by_two = node.begin(&two, None);
-    assert_eq!(node.confirm(&entry, &begun_by_two, &one).0, "primed", "the speaker was served it");
+    assert_eq!(node.confirm(&entry, &begun_by_two, &one).0, "primed", "the caller was served it");
     let (class, reason) = node.confirm(&entry, &begun_by_two, &two);
     assert_eq!(class, "primed", "a name of a session proves nothing: {reason}");
-    // Where the process tree can be read, both sessions are below this process.
-    let reasons = ["it was served to the same client", "the same user was served it lately"];
+    // If the process tree can be read, both sessions are below this process.
+    let reasons = ["it was served to the same client", "it was served to the same user recently"];
     assert!(reasons.iter().any(|known| reason.starts_with(known)), "{reason}");
     assert_eq!(node.0.confirm_as_another(&entry, &begun_by_two), Confirmation::Independent);
 
-    // What is served in a task is served to its session as well.
+    // An entry served in a task is served to its session as well.
     let other = node.add("About zqelsewhere");
     let task = node.begin(&two, None);
     assert_eq!(node.search("zqelsewhere", &two, Some(&task)), [other.as_str()]);
@@ -141,7 +142,7 @@ fn what_a_session_was_served_primes_its_user_by_whatever_name_and_no_other_user(
 }
 
 #[test]
-fn what_was_read_by_name_or_for_a_measurement_primes_and_is_no_use() {
+fn reads_by_id_and_unrecorded_queries_prime_and_are_no_use() {
     let node = Asked::new();
     let [one, two] = ["one", "two"].map(|session| [("klnode-session", session)]);
     let [shown, traced, measured, unread] =
@@ -173,7 +174,7 @@ fn what_was_read_by_name_or_for_a_measurement_primes_and_is_no_use() {
 }
 
 #[test]
-fn what_a_caller_calls_itself_has_a_limit_and_is_kept_short_and_without_secrets() {
+fn caller_names_are_bounded_and_redacted() {
     let node = Asked::new();
     let entry = node.add("About zqcaller");
     let key = ["AKIA", "QX5R", "7TLM", "2WZP", "4VNH"].concat();
@@ -183,41 +184,41 @@ fn what_a_caller_calls_itself_has_a_limit_and_is_kept_short_and_without_secrets(
     };
     let refused = ask(&"x".repeat(5_000));
     assert_eq!(refused.status, 400, "{}", refused.text());
-    let expected = "search: the caller has 5000 bytes, and at most 4096 are read";
+    let expected = "The caller has 5000 bytes; at most 4096 are allowed.";
     assert!(refused.text().contains(expected), "{}", refused.text());
     let longest = format!("{key} {}", "x".repeat(4_095 - key.len()));
     let answer = ask(&longest);
     assert_eq!(answer.status, 200, "{}", answer.text());
     assert_eq!(answer.json()["hits"][0]["id"], entry.as_str());
     let task = node.begin(&[], None);
-    assert_eq!(node.confirm(&entry, &task, &[]).0, "primed", "what was answered was recorded");
+    assert_eq!(node.confirm(&entry, &task, &[]).0, "primed", "the answer was recorded");
     let snapshot = node.0.engine.store().snapshot().unwrap();
-    let (_, row) = snapshot.served().unwrap().next().unwrap().unwrap();
+    let (_, row) = snapshot.serving_log().unwrap().next().unwrap().unwrap();
     assert!(row.caller.chars().count() <= 200, "{}", row.caller);
     assert!(!row.caller.contains(&key), "{}", row.caller);
 }
 
-/// As what a user's confirmation counts, in a task of its own.
+/// Class of a user's confirmation, in a new task.
 fn confirmed(node: &mut Node, uid: u32, entry: EntryId) -> Confirmation {
     let caller = CallerRow { uid: Some(uid), ..CallerRow::default() };
     let (agent, goal) = ("agent".to_owned(), "goal".to_owned());
-    let begin = TaskAct::Begin(NewTask { agent, goal, thread: None, parent: None });
-    let mut run = |act: TaskAct| {
+    let begin = TaskCommand::Begin(NewTask { agent, goal, ..NewTask::default() });
+    let mut run = |act: TaskCommand| {
         let command = Box::new(Command::Task(Box::new(act)));
         match node.run(Command::As { caller, command }) {
             Ok(Receipt::Task(done)) => done,
             other => panic!("nothing was done about the task: {other:?}"),
         }
     };
-    let TaskDone::Began(task) = run(begin) else { panic!("the task was not begun") };
-    match run(TaskAct::Confirm { task, entry, is_lowered: false }) {
-        TaskDone::Confirmed(of) => of,
+    let TaskReceipt::Began(task) = run(begin) else { panic!("the task was not begun") };
+    match run(TaskCommand::Confirm { task, entry, is_lowered: false }) {
+        TaskReceipt::Confirmed(of) => of,
         other => panic!("it was not confirmed: {other:?}"),
     }
 }
 
 #[test]
-fn whoever_has_read_something_is_primed_for_an_hour() {
+fn a_user_that_read_an_entry_is_primed_for_an_hour() {
     let mut node = Node::start(1, 1);
     let entry = node.create("read");
     let read = |node: &mut Node, uid: u32| {
@@ -235,7 +236,7 @@ fn whoever_has_read_something_is_primed_for_an_hour() {
     assert_eq!(confirmed(&mut node, 7, entry), Confirmation::ServedToUser, "it was read again");
     node.now = node.now.plus(Duration::from_secs(15 * 60));
     assert_eq!(confirmed(&mut node, 7, entry), Confirmation::Independent);
-    // Where more users have read it than are told apart, all have.
+    // If more users have read it than are distinguished, all count as readers.
     for (uid, expected) in (10..14).zip([
         Confirmation::Independent,
         Confirmation::UserAgain,
@@ -246,7 +247,7 @@ fn whoever_has_read_something_is_primed_for_an_hour() {
         read(&mut node, uid);
     }
     assert_eq!(confirmed(&mut node, 99, entry), Confirmation::ServedToUser);
-    assert!(counted(&node).is_empty(), "none of it is an answer");
+    assert!(counted(&node).is_empty(), "reads are no answers");
 }
 
 fn rows_of_primed(node: &Node) -> u64 {
@@ -261,20 +262,20 @@ fn served(entry: EntryId, hit: HitCost) -> ServedRow {
         caller: "agent".into(),
         query: "what".into(),
         entries: vec![entry],
-        session: Label::parse("one"),
-        cost: Cost { hits: vec![hit], millis: 4 },
+        session: CallerLabel::parse("one"),
+        cost: AnswerCost { hits: vec![hit], millis: 4 },
         ..ServedRow::default()
     }
 }
 
 #[test]
-fn no_session_remembers_a_forgotten_entry() {
+fn a_forgotten_entry_is_removed_from_all_sessions() {
     let mut node = Node::start(1, 1);
     let (gone, kept) = (node.create("gone"), node.create("kept"));
     for entry in [gone, kept] {
         node.run(Command::Served(served(entry, HitCost::default()))).unwrap();
     }
-    // What was served is made durable by what is written next.
+    // The next write makes the serving log durable.
     node.create("another");
     assert_eq!(rows_of_primed(&node), 2);
     node.run(Command::Forget { entry: gone }).unwrap();
@@ -289,7 +290,7 @@ struct OldCaller {
     p: u32,
 }
 
-/// The same of what was served.
+/// A serving log row of earlier versions.
 #[derive(serde::Serialize)]
 struct OldServed {
     c: &'static str,
@@ -298,7 +299,7 @@ struct OldServed {
 }
 
 #[test]
-fn rows_that_name_no_client_are_read_and_written_as_they_were() {
+fn rows_without_a_client_name_are_unchanged() {
     let caller = wire::encode(&OldCaller { u: 1_000, p: 4_242 });
     let served = wire::encode(&OldServed { c: "agent", q: "what", e: Vec::new() });
     for (table, row) in [("callers", caller), ("ledger", served)] {
@@ -308,7 +309,7 @@ fn rows_that_name_no_client_are_read_and_written_as_they_were() {
 }
 
 #[test]
-fn answers_uses_harm_and_abstentions_are_counted_for_who_asked_and_for_the_author() {
+fn answers_uses_harm_and_abstentions_are_counted_per_caller_and_author() {
     let node = Asked::new();
     assert_eq!(node.usage()["total"]["answers"], 0);
     let entry = node.add("About zqusage");
@@ -319,7 +320,7 @@ fn answers_uses_harm_and_abstentions_are_counted_for_who_asked_and_for_the_autho
     node.post(&format!("/v1/tasks/{task}/finish"), &agent, &finish);
     let observations = format!("/v1/entries/{entry}/observations");
     node.post(&observations, &agent, &json!({"outcome": "failure"}));
-    // Another client asks for what is not there; a measurement counts as nothing.
+    // Another client asks for a missing topic; an unrecorded query counts as nothing.
     let other = [("klnode-client", "script")];
     assert!(node.search("recipe for apple pie", &other, None).is_empty());
     let unrecorded = json!({"query": "zqusage", "unrecorded": true});
@@ -338,28 +339,28 @@ fn answers_uses_harm_and_abstentions_are_counted_for_who_asked_and_for_the_autho
     let author = of("authors", "you");
     assert_eq!(numbers.map(|name| author[name].as_u64().unwrap()), [1, 1, 1, 1, 0], "{usage}");
     assert_eq!(author["tokens"], agent["tokens"]);
-    assert_eq!(usage["peers"], json!([]), "nobody brought it");
+    assert_eq!(usage["peers"], json!([]), "no peer delivered it");
     let days = usage["days"].as_array().unwrap();
     assert_eq!(days.len(), 7);
-    // The day may change while the test runs; what was counted stands on one of them.
+    // The day may change during the test; the counts are on one of the days.
     let tokens: u64 = days.iter().map(|day| day["tokens"].as_u64().unwrap()).sum();
     assert_eq!(tokens, agent["tokens"].as_u64().unwrap());
     assert_eq!(usage["total"]["answers"], 1);
 }
 
-fn counted(node: &Node) -> Vec<(Axis, UsageRow)> {
+fn counted(node: &Node) -> Vec<(UsageAxis, UsageRow)> {
     let snapshot = node.engine.store().snapshot().unwrap();
     let rows = snapshot.usage_since(Day(0)).unwrap().map(Result::unwrap);
     rows.map(|(_, axis, row)| (axis, row)).collect()
 }
 
 #[test]
-fn what_another_wrote_is_counted_for_its_author_and_for_the_peer_that_brought_it() {
+fn a_foreign_entry_is_counted_for_its_author_and_its_peer() {
     let mut team = Team::gather();
     let entry = team.alice.create_in(team.shared.id, "from alice");
-    // By way of bob: alice herself is not asked.
-    klnode_tests::node::exchange(&mut team.alice, &mut team.bob);
-    klnode_tests::node::exchange(&mut team.node, &mut team.bob);
+    // Delivered by bob, not by alice herself.
+    klnode_tests::test_engine::exchange(&mut team.alice, &mut team.bob);
+    klnode_tests::test_engine::exchange(&mut team.node, &mut team.bob);
     let (node, alice, bob) = (&mut team.node, team.alice.author(), team.bob.author());
     let own = node.create("from here");
     let cost = |author, tokens| HitCost { author: Some(author), tokens, ..HitCost::default() };
@@ -376,32 +377,32 @@ fn what_another_wrote_is_counted_for_its_author_and_for_the_peer_that_brought_it
         row.map(|(_, row)| row.amount).unwrap_or_default()
     };
     let foreign = Amount { answers: 1, tokens: 40, hits: 1, harmful: 1, ..Amount::default() };
-    assert_eq!(of(Axis::Author, &alice.to_string()), foreign);
-    assert_eq!(of(Axis::Peer, &bob.to_string()), foreign);
-    let peers = rows.iter().filter(|(axis, _)| *axis == Axis::Peer).count();
-    assert_eq!(peers, 1, "what was written here no peer brought: {rows:?}");
+    assert_eq!(of(UsageAxis::Author, &alice.to_string()), foreign);
+    assert_eq!(of(UsageAxis::Peer, &bob.to_string()), foreign);
+    let peers = rows.iter().filter(|(axis, _)| *axis == UsageAxis::Peer).count();
+    assert_eq!(peers, 1, "no peer delivered the local entry: {rows:?}");
     let here = Amount { answers: 1, tokens: 2, hits: 1, ..Amount::default() };
-    assert_eq!(of(Axis::Author, &by.to_string()), here);
+    assert_eq!(of(UsageAxis::Author, &by.to_string()), here);
     let asked = Amount { answers: 2, tokens: 42, hits: 2, millis: 8, ..Amount::default() };
-    assert_eq!(of(Axis::Caller, "unknown"), asked);
-    assert_eq!(of(Axis::Caller, "uid 7"), Amount { harmful: 1, ..Amount::default() });
+    assert_eq!(of(UsageAxis::Caller, "unknown"), asked);
+    assert_eq!(of(UsageAxis::Caller, "uid 7"), Amount { harmful: 1, ..Amount::default() });
 }
 
 #[test]
-fn what_nobody_asked_for_primes_and_is_counted_and_is_no_use_of_it() {
+fn unasked_servings_prime_and_are_counted_and_are_no_use() {
     let mut node = Node::start(1, 1);
     let entry = node.create("told");
     let row = ServedRow { is_unasked: true, ..served(entry, HitCost::default()) };
     node.run(Command::Served(row)).unwrap();
     let snapshot = node.engine.store().snapshot().unwrap();
-    assert_eq!(snapshot.uses(entry).unwrap().served, 0, "it stays as stale as it was");
+    assert_eq!(snapshot.uses(entry).unwrap().served, 0, "its staleness is unchanged");
     assert_eq!(counted(&node)[0].1.amount.hits, 1);
     node.create("another");
     assert_eq!(rows_of_primed(&node), 1);
 }
 
 #[test]
-fn what_is_served_while_it_is_stale_stays_stale() {
+fn a_stale_entry_served_on_request_stays_stale() {
     let mut node = Node::start(1, 1);
     let (never, once) = (node.create("never served"), node.create("served once"));
     node.wait_days(1);
@@ -412,23 +413,31 @@ fn what_is_served_while_it_is_stale_stays_stale() {
     serve(&mut node, once, false);
     node.wait_days(90);
     for (entry, days) in [(never, 91), (once, 90)] {
-        let reason = |node: &Node| node.found(entry).judged.standing.reason;
-        assert_eq!(reason(&node), Reason::NotServed { days });
+        let reason = |node: &Node| node.found(entry).assessment.standing.reason;
+        assert_eq!(reason(&node), StatusReason::NotServed { days });
         serve(&mut node, entry, true);
-        assert_eq!(reason(&node), Reason::NotServed { days }, "somebody looked for what is stale");
+        assert_eq!(
+            reason(&node),
+            StatusReason::NotServed { days },
+            "a search for stale entries does not revive"
+        );
     }
     let uses = node.engine.store().snapshot().unwrap().uses(never).unwrap();
-    assert_eq!(uses.served, 1, "it is counted all the same");
+    assert_eq!(uses.served, 1, "the serving is still counted");
     node.succeed(never);
-    assert_eq!(node.found(never).judged.standing.status, Status::Active);
+    assert_eq!(node.found(never).assessment.standing.status, Status::Active);
     node.wait_days(89);
     serve(&mut node, never, false);
     node.wait_days(89);
-    assert_eq!(node.found(never).judged.standing.status, Status::Active, "it was needed");
+    assert_eq!(
+        node.found(never).assessment.standing.status,
+        Status::Active,
+        "an ordinary serving counts"
+    );
 }
 
 #[test]
-fn a_search_for_stale_entries_brings_none_of_them_back() {
+fn a_search_for_stale_entries_revives_none() {
     let create = Command::Create(Box::new(lesson("About zqdust")));
     let (node, receipts) = Served::start_after(100, &[create]);
     let (node, entry) = (Asked(node), created(&receipts[0]));
@@ -438,12 +447,12 @@ fn a_search_for_stale_entries_brings_none_of_them_back() {
         snapshot.uses(entry).unwrap().last_served
     };
     let before = last_served();
-    // What is served from here on is served at another moment.
+    // Later servings have a later timestamp.
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
     while now() <= u128::from(before.as_millis()) {
         std::thread::yield_now();
     }
-    // In a task, an answer waits until it is noted.
+    // In a task, an answer waits until it is recorded.
     let task = node.begin(&[], None);
     let search = json!({"query": "zqdust", "all": true, "also": ["stale"], "task": task});
     let status = || {
@@ -455,11 +464,11 @@ fn a_search_for_stale_entries_brings_none_of_them_back() {
     let success = json!({"outcome": "success"});
     node.post(&format!("/v1/entries/{name}/observations"), &[], &success);
     assert_eq!(status(), "active");
-    assert!(last_served() > before, "what is found without being stale is needed");
+    assert!(last_served() > before, "an ordinary hit counts as a use");
 }
 
 #[test]
-fn primed_confirmations_are_told_with_the_entry_where_there_are_any() {
+fn primed_confirmations_are_shown_with_the_entry() {
     let node = Asked::new();
     let entry = node.add("About zqecho");
     let path = format!("/v1/entries/{entry}");
@@ -475,7 +484,7 @@ fn primed_confirmations_are_told_with_the_entry_where_there_are_any() {
 }
 
 #[test]
-fn what_was_served_is_listed_with_its_question_which_goes_with_what_it_found() {
+fn the_serving_log_lists_queries_until_their_entries_are_forgotten() {
     let node = Asked::new();
     let (one, two) = (node.add("Zqone by the gate"), node.add("Zqtwo by the gate"));
     let who = [("klnode-client", "builder"), ("klnode-session", "s-1")];
@@ -502,13 +511,13 @@ fn what_was_served_is_listed_with_its_question_which_goes_with_what_it_found() {
     assert_eq!(left[0]["query"], "zqtwo");
     let gone = node.send("GET", &format!("/v1/served?entry={one}"), &[], &json!(null));
     assert_eq!(gone.status, 410, "{}", gone.text());
-    assert!(gone.text().contains("it was forgotten, and who was given it, too"));
+    assert!(gone.text().contains("was forgotten, and its serving log with it."));
     let answer = node.send("GET", "/v1/served?entry=L-ZZZZZZZZ", &[], &json!(null));
     assert_eq!(answer.status, 404, "{}", answer.text());
 }
 
 #[test]
-fn usage_is_a_table_and_a_chart_and_a_sentence_where_there_is_none() {
+fn usage_prints_a_table_and_a_chart() {
     let home = tempfile::tempdir().unwrap();
     let (_node, _) = start(home.path());
     let run = |arguments: &[&str]| klnode(home.path()).args(arguments).output().unwrap();
@@ -518,7 +527,7 @@ fn usage_is_a_table_and_a_chart_and_a_sentence_where_there_is_none() {
         String::from_utf8(output.stdout).unwrap()
     };
     let none = printed(&["usage"]);
-    assert!(none.starts_with("Nothing was asked since 20"), "{none}");
+    assert!(none.starts_with("No questions since 20"), "{none}");
     let add = ["add", "--title", "About zqtable", "--content", "Rare.", "--evidence", "doc:notes"];
     printed(&add);
     printed(&["search", "zqtable", "--all"]);
@@ -542,5 +551,5 @@ fn usage_is_a_table_and_a_chart_and_a_sentence_where_there_is_none() {
     assert_eq!(json["callers"][0]["name"], "cli");
     let bad = run(&["usage", "--since", "ever"]);
     assert_eq!(bad.status.code(), Some(2));
-    assert!(told(&bad).contains("since must be from 1d to 400d"), "{}", told(&bad));
+    assert!(told(&bad).contains("it must be 1d to 400d"), "{}", told(&bad));
 }

@@ -1,15 +1,15 @@
-//! The operator vouches for a peer: what that does, what it does not do, and what ends it.
+//! Vouching for a peer: its effects, its limits, and how it ends.
 
-use crate::peer::Peer;
-use crate::program::{eventually, printed, told};
+use crate::support::peer::Peer;
+use crate::support::process::{eventually, printed, told};
 use serde_json::{Value, json};
 use std::fs;
 
-/// A node, and a colleague who is a member of its workspace.
+/// A node, and a colleague that is a member of its workspace.
 fn colleagues() -> (Peer, Peer) {
     let here = Peer::start();
     let there = Peer::start_with("[network]\nname = \"bert\"\n");
-    there.json(&["join", &here.ticket(&["team"])]);
+    there.json(&["peer", "join", &here.ticket(&["team"])]);
     eventually("the colleague has a name here", || {
         here.type_in(&["peer", "show", "bert"]).status.success().then_some(())
     });
@@ -27,7 +27,7 @@ fn near(value: &Value, expect: f64) {
 }
 
 #[test]
-fn a_vouched_colleague_does_not_begin_as_a_stranger() {
+fn a_vouched_peer_starts_with_trust() {
     let (here, there) = colleagues();
     near(&trust(&here)["value"], 0.10);
     let said = printed(&here.type_in(&["peer", "vouch", "bert"]));
@@ -43,7 +43,7 @@ fn a_vouched_colleague_does_not_begin_as_a_stranger() {
     // A second vouch adds nothing.
     here.json(&["peer", "vouch", "bert"]);
     near(&trust(&here)["value"], 0.56);
-    // It opens no gate: what nobody has tried stays in the last places.
+    // It opens no gate: untried entries stay in the last places.
     let entry = there.add("seed the clock in integration tests", &["--workspace", "team"]);
     let hit = here.found("seed clock integration tests", &entry);
     near(&hit["trust"], 0.56);
@@ -54,7 +54,7 @@ fn a_vouched_colleague_does_not_begin_as_a_stranger() {
     near(&trust(&here)["value"], 0.10);
     let again = here.type_in(&["peer", "vouch", "bert", "--undo"]);
     assert_eq!(again.status.code(), Some(2));
-    assert!(told(&again).contains("there is none"), "{}", told(&again));
+    assert!(told(&again).contains("There is no vouch for bert"), "{}", told(&again));
 }
 
 #[test]
@@ -74,21 +74,21 @@ fn a_vouch_ends_with_a_block_and_with_a_removal() {
 }
 
 #[test]
-fn a_machine_of_ones_own_needs_no_vouch() {
+fn an_own_machine_needs_no_vouch() {
     let (here, there) = (Peer::start(), Peer::start_with("[network]\nname = \"bert\"\n"));
-    there.json(&["join", &here.ticket(&["--mine"])]);
+    there.json(&["peer", "join", &here.ticket(&["--mine"])]);
     let refused = here.type_in(&["peer", "vouch", "bert"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("it is a machine of yours"), "{}", told(&refused));
+    assert!(told(&refused).contains("is one of your own nodes"), "{}", told(&refused));
 }
 
 #[test]
-fn where_there_is_a_persons_key_a_vouch_needs_it() {
+fn a_vouch_needs_the_persons_key_if_there_is_one() {
     let (here, _there) = colleagues();
     let file = here.home.with_file_name("passphrase");
     fs::write(&file, "correct horse battery\n").unwrap();
     let file = file.to_str().unwrap();
-    let made = here.type_in(&["person", "new", "--passphrase-file", file]);
+    let made = here.type_in(&["identity", "new", "--passphrase-file", file]);
     assert!(made.status.success(), "{}", told(&made));
     let refused = here.type_in(&["peer", "vouch", "bert"]);
     assert_eq!(refused.status.code(), Some(4), "{}", told(&refused));

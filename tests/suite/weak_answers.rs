@@ -1,13 +1,13 @@
-//! Weak answers: an entry that hardly matches a question is ranked lower for questions like it, and
-//! stays findable however often it is asked.
+//! Weak answers: an entry that hardly matches a question is ranked lower for similar questions, and
+//! stays findable for any number of repetitions.
 
-use klnode::api::Limits;
 use klnode_crdt::ids::EntryId;
-use klnode_tests::served::{Doors, Served};
+use klnode_server::Limits;
+use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 
 /// A question that two entries answer, each just well enough.
-const QUESTION: &str = "jobs of printers phones and firewalls";
+const QUESTION: &str = "jobs of printers and firewalls";
 
 /// A node that holds [`RIGHT`] and some other entries.
 struct Asked {
@@ -52,7 +52,7 @@ impl Asked {
         self.node.json("POST", "/v1/tasks", &new).json()["task"].as_str().unwrap().to_owned()
     }
 
-    /// Asks as an agent does, in a task or outside any; the ids of the hits.
+    /// Asks as an agent does, in a task or outside any; returns the ids of the hits.
     fn ask(&self, task: Option<&str>) -> Vec<String> {
         let search = json!({"query": QUESTION, "task": task, "deterministic": true});
         let answer = self.node.json("POST", "/v1/search", &search);
@@ -91,7 +91,7 @@ fn a_question_asked_24_times_hides_none_of_its_right_answers() {
     let first = node.ask(None);
     node.all_are_found(&first);
     let is_counted = || node.right.iter().map(|of| node.prediction_errors(of)).sum::<u32>();
-    // In a task an answer is noted before it is given: by then those before it are, too.
+    // In a task an answer is recorded before it is given, together with the earlier ones.
     node.ask(Some(&node.begin()));
     assert!(node.was_weak(), "the question is meant to be answered weakly");
     assert_eq!(is_counted(), 2, "once by the user, once in the task");
@@ -110,12 +110,12 @@ fn a_question_asked_24_times_hides_none_of_its_right_answers() {
 }
 
 #[test]
-fn a_weak_answer_is_listed_lower_for_the_same_question_and_for_no_other() {
+fn a_weak_answer_is_ranked_lower_only_for_similar_questions() {
     let node = Asked::new();
     let before = node.ask(None);
     let orders: Vec<Vec<String>> = (0..6).map(|_| node.ask(Some(&node.begin()))).collect();
     let is_first_elsewhere = orders.iter().any(|order| order[0] != before[0]);
-    assert!(is_first_elsewhere, "the other right entry has its turn: {orders:?}");
+    assert!(is_first_elsewhere, "the other correct entry comes first once: {orders:?}");
     let explain = |query: &str| {
         let search = json!({"query": query, "explain": true, "unrecorded": true});
         node.node.json("POST", "/v1/search", &search).json()["hits"].clone()
@@ -125,7 +125,7 @@ fn a_weak_answer_is_listed_lower_for_the_same_question_and_for_no_other() {
     let same = same.as_array().unwrap();
     assert!(same.iter().any(|hit| demotion(hit) > 0.0), "{same:?}");
     assert!(same.iter().all(|hit| demotion(hit) <= 0.09), "{same:?}");
-    let other = explain("what expires on sundays");
+    let other = explain("what expires on sundays?");
     let other = other.as_array().unwrap();
     assert!(!other.is_empty() && other.iter().all(|hit| demotion(hit) == 0.0), "{other:?}");
 }

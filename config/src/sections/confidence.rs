@@ -1,12 +1,13 @@
-//! `[confidence]`: how observations become the parameters α and β of a Beta distribution.
+//! `[confidence]` and `[tuning.confidence]`: how observations become the parameters α and β of a
+//! Beta distribution.
 //!
 //! The formulas are in the crate `scoring`; this module only holds their parameters.
 
 use serde::Deserialize;
 
-use crate::units::{Days, DecayClass, Fraction, Positive, Whole};
+use crate::units::{BoundedInteger, Days, DecayClass, Fraction, Positive};
 
-/// `[confidence]`: parameters for the confidence of an entry.
+/// `[confidence]` and `[tuning.confidence]`: parameters for the confidence of an entry.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Confidence {
@@ -23,23 +24,23 @@ pub struct Confidence {
     /// Quantile of Beta(α, β) that serves as the lower bound of an entry's confidence.
     pub lower_quantile: Fraction,
     /// Daily decay factors, by decay class.
-    pub gamma_per_day: GammaPerDay,
+    pub decay_per_day: DecayPerDay,
     /// Weight of observations by other authors.
     pub weight: Weight,
-    /// Upper bounds on the total weight of other authors' observations.
-    pub mass: Mass,
+    /// Limits on the evidence of other authors.
+    pub foreign_evidence: ForeignEvidence,
     /// Amount that the outcome of a task adds.
-    pub outcome: Outcome,
+    pub outcome: OutcomeWeights,
     /// Faster recovery of entries that had a high α before.
     pub restoration: Restoration,
     /// Preconditions of a manual reset.
     pub reset: Reset,
 }
 
-/// `[confidence.gamma_per_day]`: factor by which an observation decays per day.
+/// `[tuning.confidence.decay_per_day]`: factor by which an observation decays per day.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct GammaPerDay {
+pub struct DecayPerDay {
     /// For entries that age with the code.
     pub ephemeral: Fraction,
     /// For conventions and decisions, which age over months.
@@ -50,7 +51,7 @@ pub struct GammaPerDay {
     pub archived: Fraction,
 }
 
-/// `[confidence.weight]`: weight of observations by other authors.
+/// `[tuning.confidence.weight]`: weight of observations by other authors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Weight {
@@ -60,10 +61,11 @@ pub struct Weight {
     pub foreign_max: Fraction,
 }
 
-/// `[confidence.mass]`: upper bounds on other authors' observations of one entry, in observations.
+/// `[tuning.confidence.foreign_evidence]`: limits on the evidence of other authors about one entry,
+/// in observations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Mass {
+pub struct ForeignEvidence {
     /// Maximum for one member, multiplied with the member's weight.
     pub member_max: Positive,
     /// Maximum for all non-members together.
@@ -72,10 +74,10 @@ pub struct Mass {
     pub peer_max: Positive,
 }
 
-/// `[confidence.outcome]`: amount that the outcome of a task adds, in observations.
+/// `[tuning.confidence.outcome]`: amount that the outcome of a task adds, in observations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Outcome {
+pub struct OutcomeWeights {
     /// Amount for an outcome of quality 0, before clipping.
     pub quality_offset: Fraction,
     /// Minimum amount of an outcome.
@@ -85,14 +87,16 @@ pub struct Outcome {
     /// Factor on the credit per rank in the answer.
     pub rank_decay: Fraction,
     /// Number of top-ranked entries that share the credit if the task names none as used.
-    pub unnamed_entries_max: Whole<0, 100>,
+    pub guessed_entries_max: BoundedInteger<0, 100>,
     /// Factor on the credit in that case.
-    pub unnamed_weight: Fraction,
+    pub guessed_weight: Fraction,
+    /// Factor on the credit of an entry that answered by the way.
+    pub incidental_weight: Fraction,
     /// Amount of one explicit feedback, in observations.
     pub feedback_step: Positive,
 }
 
-/// `[confidence.restoration]`: faster recovery of entries that had a high α before.
+/// `[tuning.confidence.restoration]`: faster recovery of entries that had a high α before.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Restoration {
@@ -102,7 +106,7 @@ pub struct Restoration {
     pub step_fraction: Fraction,
 }
 
-/// `[confidence.reset]`: preconditions of a manual reset.
+/// `[tuning.confidence.reset]`: preconditions of a manual reset.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {

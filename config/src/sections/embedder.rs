@@ -1,4 +1,4 @@
-//! `[embedder]`: the built-in table, a local model, or an embedding server.
+//! `[embedder]` and `[tuning.embedder]`: the models in the program, or an embedding server.
 //!
 //! This choice decides whether texts leave the machine. The configuration holds only the name of
 //! the variable with the API key, never the key itself.
@@ -6,17 +6,15 @@
 use serde::Deserialize;
 
 use crate::units::{
-    Bytes, EmbedderKind, FolderPath, Interval, ModelName, ServerUrl, VariableName, Whole,
+    BoundedInteger, Bytes, EmbedderKind, Interval, ModelName, ServerUrl, VariableName,
 };
 
-/// `[embedder]`: the component that computes vectors of texts.
+/// `[embedder]` and `[tuning.embedder]`: the component that computes vectors of texts.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Embedder {
     /// The kind of embedder.
     pub kind: EmbedderKind,
-    /// Folder of the local model, for kind `folder`.
-    pub folder: FolderPath,
     /// Base URL of the server, for kinds `openai` and `ollama`.
     pub url: ServerUrl,
     /// Name of the model on the server.
@@ -28,13 +26,13 @@ pub struct Embedder {
     /// Timeout for one batch of entries.
     pub request_timeout: Interval,
     /// Maximum number of texts in one request.
-    pub batch_texts_max: Whole<1, 2_048>,
+    pub batch_texts_max: BoundedInteger<1, 2_048>,
     /// Maximum size of the texts in one request.
     pub batch_bytes_max: Bytes,
     /// Maximum size of one text; the rest is cut.
     pub text_bytes_max: Bytes,
     /// Maximum number of retries after a temporary failure.
-    pub retries_max: Whole<0, 16>,
+    pub retries_max: BoundedInteger<0, 16>,
     /// Wait before the first retry; it doubles with each retry.
     pub back_off: Interval,
 }

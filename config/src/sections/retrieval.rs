@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::units::{Days, Factor, Fraction, Name, Positive, SignalWeight, Whole};
+use crate::units::{BoundedInteger, Days, Factor, Fraction, Positive, ScopeName, SignalWeight};
 
-/// `[retrieval]`: ranking and size of answers.
+/// `[retrieval]` and `[tuning.retrieval]`: ranking and size of answers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Retrieval {
     /// Default number of entries in one answer. A caller may ask for at most 100.
-    pub entries_max: Whole<1, 100>,
+    pub entries_max: BoundedInteger<1, 100>,
     /// Default token budget of an answer to a program.
-    pub budget_tokens: Whole<1, 1_000_000>,
+    pub budget_tokens: BoundedInteger<1, 1_000_000>,
     /// Default token budget of an answer to an executor.
-    pub executor_budget_tokens: Whole<1, 1_000_000>,
+    pub executor_budget_tokens: BoundedInteger<1, 1_000_000>,
     /// Half-life of freshness.
     pub freshness_half_life: Days,
     /// Bonus of a pinned entry, added to the score.
@@ -26,7 +26,7 @@ pub struct Retrieval {
     /// Weights of the ranking signals.
     pub weights: RetrievalWeights,
     /// Weights of the ranking signals for single workspaces, by workspace name.
-    pub workspace_weights: BTreeMap<Name, RetrievalWeights>,
+    pub workspace_weights: BTreeMap<ScopeName, RetrievalWeights>,
     /// Value of the status signal, by status.
     pub status_bonus: StatusBonus,
     /// Discount on the score of entries by other authors.
@@ -37,21 +37,21 @@ pub struct Retrieval {
     pub briefing: Briefing,
 }
 
-/// `[retrieval.briefing]`: the summary of a workspace without a question.
+/// `[tuning.retrieval.briefing]`: the summary of a workspace without a question.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Briefing {
     /// Token budget of a briefing.
-    pub budget_tokens: Whole<100, 20_000>,
+    pub budget_tokens: BoundedInteger<100, 20_000>,
     /// Maximum number of entries in one section.
-    pub section_entries_max: Whole<1, 100>,
+    pub section_entries_max: BoundedInteger<1, 100>,
     /// Verified entries with a lower freshness are listed as stale.
-    pub fresh_min: Fraction,
+    pub freshness_min: Fraction,
     /// Time for which entries of peers are listed as recent.
-    pub recent: Days,
+    pub recent_within: Days,
 }
 
-/// `[retrieval.weights]`: weights of the ranking signals. They sum to 1.
+/// `[tuning.retrieval.weights]`: weights of the ranking signals. They sum to 1.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetrievalWeights {
@@ -69,7 +69,7 @@ pub struct RetrievalWeights {
     pub cooccurrence: SignalWeight,
 }
 
-/// `[retrieval.status_bonus]`: value of the status signal.
+/// `[tuning.retrieval.status_bonus]`: value of the status signal.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusBonus {
@@ -81,7 +81,7 @@ pub struct StatusBonus {
     pub candidate: Fraction,
 }
 
-/// `[retrieval.foreign]`: discount on the score of entries by other authors.
+/// `[tuning.retrieval.foreign]`: discount on the score of entries by other authors.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Foreign {
@@ -96,32 +96,32 @@ pub struct Foreign {
     /// Floor of a candidate.
     pub floor_candidate: Fraction,
     /// Maximum difference between the factor and the author's weight.
-    pub above_weight_max: Fraction,
+    pub author_weight_margin: Fraction,
     /// Minimum of the factor.
     pub factor_min: Fraction,
     /// Maximum of the factor.
     pub factor_max: Fraction,
 }
 
-/// `[retrieval.tiers]`: thresholds for the tier that `auto` chooses.
+/// `[tuning.retrieval.tiers]`: thresholds for the tier that `auto` chooses.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tiers {
     /// Number of different sources from which summaries suffice.
-    pub summary_sources_min: Whole<0, 1_000>,
+    pub summary_sources_min: BoundedInteger<0, 1_000>,
     /// Best score above which summaries suffice.
     pub summary_score_above: Fraction,
     /// Number of different sources from which standard detail suffices.
-    pub standard_sources_min: Whole<0, 1_000>,
+    pub standard_sources_min: BoundedInteger<0, 1_000>,
     /// Best score above which standard detail suffices.
     pub standard_score_above: Fraction,
     /// Maximum length of a summary line, in characters.
-    pub summary_characters_max: Whole<1, 65_536>,
+    pub summary_characters_max: BoundedInteger<1, 65_536>,
     /// Maximum length of a preview, in characters.
-    pub preview_characters_max: Whole<1, 65_536>,
+    pub preview_characters_max: BoundedInteger<1, 65_536>,
 }
 
-/// `[cooccurrence]`: pairs of entries that were served together.
+/// `[tuning.cooccurrence]`: pairs of entries that were served together.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cooccurrence {
@@ -141,10 +141,10 @@ pub struct Cooccurrence {
     pub saturation_rate: Positive,
 }
 
-/// `[conflict]`: resolution of contradictions between entries.
+/// `[tuning.contradiction]`: resolution of contradictions between entries.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Conflict {
+pub struct ContradictionRules {
     /// Minimum tag overlap (exclusive) for a contradiction.
     pub tag_overlap_above: Fraction,
     /// Margin of the mean confidence.
@@ -152,14 +152,14 @@ pub struct Conflict {
     /// Margin of recency.
     pub recency_margin: Fraction,
     /// Margin of provenance, in independent citations.
-    pub citations_margin: Whole<1, 1_000>,
+    pub citations_margin: BoundedInteger<1, 1_000>,
     /// Number of the three criteria that the winner must lead.
-    pub better_on_min: Whole<1, 3>,
+    pub leading_criteria_min: BoundedInteger<1, 3>,
     /// Composite score, used if no entry wins outright.
     pub composite: Composite,
 }
 
-/// `[conflict.composite]`: composite score, used if no entry wins outright.
+/// `[tuning.contradiction.composite]`: composite score, used if no entry wins outright.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Composite {
@@ -170,14 +170,14 @@ pub struct Composite {
     /// Weight of provenance.
     pub provenance_weight: Fraction,
     /// Number of citations at which the provenance part is 0.5.
-    pub provenance_half: Positive,
+    pub provenance_half_citations: Positive,
     /// Minimum difference, independent of the amount of evidence.
     pub threshold_base: Fraction,
     /// Additional difference, divided by the amount of evidence.
     pub threshold_spread: Positive,
 }
 
-/// `[duplicates]`: display of duplicates.
+/// `[tuning.duplicates]`: display of duplicates.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Duplicates {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Value;
 
-use super::Unfit;
+use super::InvalidValue;
 
 /// A multiaddr to listen on, such as `/ip4/0.0.0.0/tcp/0`: an IP address, a port, and optional
 /// further parts of the transport.
@@ -47,14 +47,14 @@ impl ListenAddress {
 }
 
 impl TryFrom<Value> for ListenAddress {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         if Self::is_well_formed(text) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Unfit::new("a multiaddr such as \"/ip4/0.0.0.0/tcp/0\""))
+            Err(InvalidValue::new("a multiaddr such as \"/ip4/0.0.0.0/tcp/0\""))
         }
     }
 }
@@ -92,14 +92,14 @@ impl PeerAddress {
 }
 
 impl TryFrom<Value> for PeerAddress {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         if Self::is_well_formed(text) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Unfit::new("a multiaddr such as \"/dns4/hub.example.org/tcp/4600\""))
+            Err(InvalidValue::new("a multiaddr such as \"/dns4/hub.example.org/tcp/4600\""))
         }
     }
 }
@@ -115,16 +115,16 @@ pub enum LocalTcp {
 }
 
 impl TryFrom<Value> for LocalTcp {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         if text == "off" {
             return Ok(Self::Off);
         }
         match text.parse::<SocketAddr>() {
             Ok(address) if address.ip().is_loopback() => Ok(Self::At(address)),
-            _ => Err(Unfit::new("\"off\" or a loopback address such as \"127.0.0.1:7700\"")),
+            _ => Err(InvalidValue::new("\"off\" or a loopback address such as \"127.0.0.1:7700\"")),
         }
     }
 }
@@ -147,9 +147,9 @@ impl SocketPath {
 }
 
 impl TryFrom<Value> for SocketPath {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         let is_file_name = !text.contains('/') && !matches!(text, "" | "." | "..");
         let is_absolute = text.starts_with('/') && !text.ends_with('/');
@@ -157,7 +157,7 @@ impl TryFrom<Value> for SocketPath {
         if (is_file_name || is_absolute) && fits {
             Ok(Self(PathBuf::from(text)))
         } else {
-            Err(Unfit::new(
+            Err(InvalidValue::new(
                 "a file name such as \"klnode.sock\" or an absolute path, at most 100 bytes long",
             ))
         }

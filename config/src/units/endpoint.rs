@@ -1,47 +1,15 @@
-//! Location of an external embedder: a folder, or a server with a model and an API key variable.
+//! Location of an external embedder: a server with a model and an API key variable.
 //!
 //! Each of these values may be empty, which means that it is not set. An API key must not be in a
 //! file, so the configuration has only the name of an environment variable. These types check only
-//! the syntax: they never read the environment, a folder or the network.
+//! the syntax: they never read the environment or the network.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Value;
 
-use super::Unfit;
-
-/// The absolute path of a folder, or empty.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Value")]
-pub struct FolderPath(PathBuf);
-
-impl FolderPath {
-    const BYTES_MAX: usize = 4096;
-
-    /// The path; `None` if it is empty.
-    #[must_use]
-    pub fn get(&self) -> Option<&Path> {
-        (!self.0.as_os_str().is_empty()).then_some(self.0.as_path())
-    }
-}
-
-impl TryFrom<Value> for FolderPath {
-    type Error = Unfit;
-
-    fn try_from(value: Value) -> Result<Self, Unfit> {
-        let fits = |text: &&str| {
-            (text.is_empty() || text.starts_with('/'))
-                && text.len() <= Self::BYTES_MAX
-                && !text.chars().any(char::is_control)
-        };
-        match value.as_str().filter(fits) {
-            Some(text) => Ok(Self(PathBuf::from(text))),
-            None => Err(Unfit::new("an absolute path such as \"/opt/models/minilm\", or empty")),
-        }
-    }
-}
+use super::InvalidValue;
 
 /// The base URL of a server, such as `https://api.openai.com/v1`, or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -98,14 +66,14 @@ fn host_of(authority: &str) -> &str {
 }
 
 impl TryFrom<Value> for ServerUrl {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         match value.as_str() {
             Some(text) if text.is_empty() || Self::is_well_formed(text) => {
                 Ok(Self(text.to_owned()))
             }
-            _ => Err(Unfit::new(
+            _ => Err(InvalidValue::new(
                 "an address such as \"http://127.0.0.1:11434\" without user, password or query, \
                  or empty",
             )),
@@ -129,16 +97,18 @@ impl ModelName {
 }
 
 impl TryFrom<Value> for ModelName {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let fits = |text: &&str| {
             text.len() <= Self::BYTES_MAX
                 && text.chars().all(|character| character.is_ascii_graphic())
         };
         match value.as_str().filter(fits) {
             Some(text) => Ok(Self(text.to_owned())),
-            None => Err(Unfit::new("a model's name without blanks, at most 200 bytes, or empty")),
+            None => {
+                Err(InvalidValue::new("a model's name without blanks, at most 200 bytes, or empty"))
+            }
         }
     }
 }
@@ -159,9 +129,9 @@ impl VariableName {
 }
 
 impl TryFrom<Value> for VariableName {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         // Only capitals, digits and underscores: this rejects most API keys that are pasted by
         // mistake.
         let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';
@@ -172,7 +142,7 @@ impl TryFrom<Value> for VariableName {
         };
         match value.as_str().filter(fits) {
             Some(text) => Ok(Self(text.to_owned())),
-            None => Err(Unfit::new(
+            None => Err(InvalidValue::new(
                 "the name of an environment variable such as \"OPENAI_API_KEY\", or empty; \
                  not the key itself",
             )),
@@ -186,18 +156,6 @@ mod tests {
 
     fn text(text: &str) -> Value {
         Value::String(text.into())
-    }
-
-    #[test]
-    fn a_folder_is_absolute_or_none() {
-        let path = FolderPath::try_from(text("/opt/models/minilm")).unwrap();
-        assert_eq!(path.get(), Some(Path::new("/opt/models/minilm")));
-        assert_eq!(FolderPath::try_from(text("")).unwrap().get(), None);
-        let long = format!("/{}", "x".repeat(4096));
-        for wrong in ["models", "./models", "~/models", "/a\nb", &long] {
-            assert!(FolderPath::try_from(text(wrong)).is_err(), "{wrong}");
-        }
-        assert!(FolderPath::try_from(text(&long[..4096])).is_ok());
     }
 
     #[test]

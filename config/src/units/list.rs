@@ -6,17 +6,17 @@
 use serde::Deserialize;
 use toml::Value;
 
-use super::Unfit;
+use super::InvalidValue;
 
 /// A list of at most 256 different values.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(
     try_from = "Value",
-    bound = "T: TryFrom<Value, Error = Unfit> + PartialEq + Deserialize<'de>"
+    bound = "T: TryFrom<Value, Error = InvalidValue> + PartialEq + Deserialize<'de>"
 )]
-pub struct List<T>(Vec<T>);
+pub struct BoundedList<T>(Vec<T>);
 
-impl<T> List<T> {
+impl<T> BoundedList<T> {
     const LENGTH_MAX: usize = 256;
 
     /// The values, in the order of the input.
@@ -26,20 +26,24 @@ impl<T> List<T> {
     }
 }
 
-impl<T: TryFrom<Value, Error = Unfit> + PartialEq> TryFrom<Value> for List<T> {
-    type Error = Unfit;
+impl<T: TryFrom<Value, Error = InvalidValue> + PartialEq> TryFrom<Value> for BoundedList<T> {
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let Value::Array(values) = value else {
-            return Err(Unfit::new("a list such as [\"a\", \"b\"]"));
+            return Err(InvalidValue::new("a list such as [\"a\", \"b\"]"));
         };
         if values.len() > Self::LENGTH_MAX {
-            return Err(Unfit::new(format!("a list of at most {} values", Self::LENGTH_MAX)));
+            return Err(InvalidValue::new(format!(
+                "a list of at most {} values",
+                Self::LENGTH_MAX
+            )));
         }
         let mut list = Vec::with_capacity(values.len());
         for value in values {
-            let element = T::try_from(value)
-                .map_err(|unfit| Unfit::new(format!("a list of which each is {}", unfit.must)))?;
+            let element = T::try_from(value).map_err(|unfit| {
+                InvalidValue::new(format!("a list of which each is {}", unfit.must))
+            })?;
             if !list.contains(&element) {
                 list.push(element);
             }
@@ -51,9 +55,9 @@ impl<T: TryFrom<Value, Error = Unfit> + PartialEq> TryFrom<Value> for List<T> {
 /// The name of a workspace, a tag, a thread or an organisation: 1 to 200 characters on one line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
-pub struct Name(String);
+pub struct ScopeName(String);
 
-impl Name {
+impl ScopeName {
     const CHARACTERS_MAX: usize = 200;
 
     /// The name as text, trimmed.
@@ -63,10 +67,10 @@ impl Name {
     }
 }
 
-impl TryFrom<Value> for Name {
-    type Error = Unfit;
+impl TryFrom<Value> for ScopeName {
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().map(str::trim).unwrap_or_default();
         let fits = !text.is_empty()
             && text.chars().count() <= Self::CHARACTERS_MAX
@@ -74,7 +78,7 @@ impl TryFrom<Value> for Name {
         if fits {
             Ok(Self(text.to_owned()))
         } else {
-            Err(Unfit::new("a name of 1 to 200 characters in one line"))
+            Err(InvalidValue::new("a name of 1 to 200 characters in one line"))
         }
     }
 }
@@ -96,15 +100,15 @@ impl NodeName {
 }
 
 impl TryFrom<Value> for NodeName {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let fits = |text: &&str| {
             text.chars().count() <= Self::CHARACTERS_MAX && !text.chars().any(char::is_control)
         };
         match value.as_str().map(str::trim).filter(fits) {
             Some(text) => Ok(Self(text.to_owned())),
-            None => Err(Unfit::new("a name of at most 40 characters in one line, or empty")),
+            None => Err(InvalidValue::new("a name of at most 40 characters in one line, or empty")),
         }
     }
 }
@@ -119,14 +123,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_keeps_its_order_and_drops_what_is_repeated() {
-        let list = List::<Memory>::try_from(texts(&["procedural", "semantic", "procedural"]));
+    fn a_list_keeps_its_order_and_drops_duplicates() {
+        let list =
+            BoundedList::<Memory>::try_from(texts(&["procedural", "semantic", "procedural"]));
         assert_eq!(list.unwrap().as_slice(), [Memory::Procedural, Memory::Semantic]);
     }
 
     #[test]
-    fn a_list_says_what_each_of_its_values_must_be() {
-        let unfit = List::<Memory>::try_from(texts(&["semantic", "both"])).unwrap_err();
+    fn an_invalid_value_in_a_list_is_answered_with_the_requirement() {
+        let unfit = BoundedList::<Memory>::try_from(texts(&["semantic", "both"])).unwrap_err();
         assert_eq!(
             unfit.to_string(),
             "must be a list of which each is one of \"semantic\", \"procedural\", \"episodic\""
@@ -135,22 +140,25 @@ mod tests {
 
     #[test]
     fn a_single_value_is_not_a_list() {
-        assert!(List::<Memory>::try_from(Value::String("semantic".into())).is_err());
+        assert!(BoundedList::<Memory>::try_from(Value::String("semantic".into())).is_err());
     }
 
     #[test]
     fn a_list_ends_at_its_limit() {
         let names: Vec<String> = (0..257).map(|number| number.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        assert_eq!(List::<Name>::try_from(texts(&names[1..])).unwrap().as_slice().len(), 256);
-        assert!(List::<Name>::try_from(texts(&names)).is_err());
+        assert_eq!(
+            BoundedList::<ScopeName>::try_from(texts(&names[1..])).unwrap().as_slice().len(),
+            256
+        );
+        assert!(BoundedList::<ScopeName>::try_from(texts(&names)).is_err());
     }
 
     #[test]
     fn a_name_is_one_line_that_is_not_empty() {
-        assert_eq!(Name::try_from(Value::String(" team ".into())).unwrap().as_str(), "team");
+        assert_eq!(ScopeName::try_from(Value::String(" team ".into())).unwrap().as_str(), "team");
         for wrong in ["", "  ", "two\nlines", &"x".repeat(201)] {
-            assert!(Name::try_from(Value::String(wrong.into())).is_err(), "{wrong:?}");
+            assert!(ScopeName::try_from(Value::String(wrong.into())).is_err(), "{wrong:?}");
         }
     }
     #[test]

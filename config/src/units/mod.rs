@@ -4,32 +4,32 @@
 //! always within its limits. The types do not know the keys that use them.
 
 mod address;
+mod choices;
 mod endpoint;
 mod list;
 mod number;
 mod size;
 mod time;
-mod word;
 
 pub use address::{ListenAddress, LocalTcp, PeerAddress, SocketPath};
-pub use endpoint::{FolderPath, ModelName, ServerUrl, VariableName};
-pub use list::{List, Name, NodeName};
-pub use number::{Factor, Fraction, Positive, SignalWeight, Whole};
+pub use choices::{
+    DecayClass, DisclosureRule, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach,
+    Status, Switch, ThreadDefault,
+};
+pub use endpoint::{ModelName, ServerUrl, VariableName};
+pub use list::{BoundedList, NodeName, ScopeName};
+pub use number::{BoundedInteger, Factor, Fraction, Positive, SignalWeight};
 pub use size::Bytes;
 pub use time::{Days, Interval, IntervalFrom};
-pub use word::{
-    DecayClass, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach, Status, Switch,
-    ThreadDefault,
-};
 
 /// The reason why a value does not fit its type. The text follows "must be".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be {must}")]
-pub struct Unfit {
+pub struct InvalidValue {
     must: String,
 }
 
-impl Unfit {
+impl InvalidValue {
     pub(crate) fn new(must: impl Into<String>) -> Self {
         Self { must: must.into() }
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_start_with_a_whole_number_has_no_amount() {
+    fn text_without_a_leading_whole_number_has_no_amount() {
         for text in ["", "days", "-1 days", "99999999999999999999 days", "٣ days"] {
             assert_eq!(amount_and_unit(text), None, "{text}");
         }

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use toml::Value;
 
-use super::Unfit;
+use super::InvalidValue;
 
 /// Declares a type for finite numbers in a range.
 macro_rules! number {
@@ -19,9 +19,9 @@ macro_rules! number {
             /// Makes a value if `number` is in range.
             ///
             /// # Errors If `number` is out of range or NaN.
-            pub fn new(number: f64) -> Result<Self, Unfit> {
+            pub fn new(number: f64) -> Result<Self, InvalidValue> {
                 let holds: fn(f64) -> bool = $holds;
-                if holds(number) { Ok(Self(number)) } else { Err(Unfit::new($must)) }
+                if holds(number) { Ok(Self(number)) } else { Err(InvalidValue::new($must)) }
             }
 
             /// The number: finite and in range.
@@ -32,9 +32,9 @@ macro_rules! number {
         }
 
         impl TryFrom<Value> for $name {
-            type Error = Unfit;
+            type Error = InvalidValue;
 
-            fn try_from(value: Value) -> Result<Self, Unfit> {
+            fn try_from(value: Value) -> Result<Self, InvalidValue> {
                 Self::new(number_of(&value).unwrap_or(f64::NAN))
             }
         }
@@ -72,13 +72,13 @@ number!(
 /// An integer from `MIN` to `MAX`, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Value")]
-pub struct Whole<const MIN: u32, const MAX: u32>(u32);
+pub struct BoundedInteger<const MIN: u32, const MAX: u32>(u32);
 
-impl<const MIN: u32, const MAX: u32> Whole<MIN, MAX> {
+impl<const MIN: u32, const MAX: u32> BoundedInteger<MIN, MAX> {
     /// Makes a value if `number` is in range.
     ///
     /// # Errors If `number` is out of range.
-    pub fn new(number: u32) -> Result<Self, Unfit> {
+    pub fn new(number: u32) -> Result<Self, InvalidValue> {
         if (MIN..=MAX).contains(&number) { Ok(Self(number)) } else { Err(Self::unfit()) }
     }
 
@@ -95,15 +95,15 @@ impl<const MIN: u32, const MAX: u32> Whole<MIN, MAX> {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    fn unfit() -> Unfit {
-        Unfit::new(format!("a whole number from {MIN} to {MAX}"))
+    fn unfit() -> InvalidValue {
+        InvalidValue::new(format!("a whole number from {MIN} to {MAX}"))
     }
 }
 
-impl<const MIN: u32, const MAX: u32> TryFrom<Value> for Whole<MIN, MAX> {
-    type Error = Unfit;
+impl<const MIN: u32, const MAX: u32> TryFrom<Value> for BoundedInteger<MIN, MAX> {
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let number = value.as_integer().and_then(|number| u32::try_from(number).ok());
         number.map_or_else(|| Err(Self::unfit()), Self::new)
     }
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_says_its_range_when_it_is_missed() {
-        type UpToSixteen = Whole<1, 16>;
+    fn a_whole_number_out_of_range_is_answered_with_the_range() {
+        type UpToSixteen = BoundedInteger<1, 16>;
         for value in [Value::Integer(0), Value::Integer(17), Value::Integer(-1), Value::Float(2.0)]
         {
             let unfit = UpToSixteen::try_from(value).unwrap_err();

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use toml::Value;
 
-use super::{Unfit, amount_and_unit};
+use super::{InvalidValue, amount_and_unit};
 
 /// A size from 1 byte to 1 TiB: "512 B", "64 KiB", "4 MiB", "2 GiB".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -19,11 +19,11 @@ impl Bytes {
     /// Makes a size if it is in range.
     ///
     /// # Errors If `bytes` is 0 or more than 1 TiB.
-    pub fn new(bytes: u64) -> Result<Self, Unfit> {
+    pub fn new(bytes: u64) -> Result<Self, InvalidValue> {
         if (1..=Self::MAX).contains(&bytes) {
             Ok(Self(bytes))
         } else {
-            Err(Unfit::new(
+            Err(InvalidValue::new(
                 "text such as \"512 B\", \"64 KiB\", \"4 MiB\" or \"2 GiB\", at most \"1 TiB\"",
             ))
         }
@@ -57,9 +57,9 @@ impl Bytes {
 }
 
 impl TryFrom<Value> for Bytes {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         Self::new(value.as_str().and_then(Self::parse).unwrap_or(0))
     }
 }
@@ -68,7 +68,7 @@ impl TryFrom<Value> for Bytes {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<u64, Unfit> {
+    fn read(text: &str) -> Result<u64, InvalidValue> {
         Bytes::try_from(Value::String(text.into())).map(Bytes::get)
     }
 

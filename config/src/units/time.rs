@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use toml::Value;
 
-use super::{Unfit, amount_and_unit};
+use super::{InvalidValue, amount_and_unit};
 
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
@@ -38,11 +38,11 @@ impl Days {
     /// Makes a number of days if it is in range.
     ///
     /// # Errors If `days` is 0 or more than 36500.
-    pub fn new(days: u32) -> Result<Self, Unfit> {
+    pub fn new(days: u32) -> Result<Self, InvalidValue> {
         if (1..=Self::MAX).contains(&days) {
             Ok(Self(days))
         } else {
-            Err(Unfit::new(
+            Err(InvalidValue::new(
                 "text such as \"90 days\" or \"4 weeks\", from \"1 day\" to \"36500 days\"",
             ))
         }
@@ -56,11 +56,11 @@ impl Days {
 }
 
 impl FromStr for Days {
-    type Err = Unfit;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, Unfit> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let days = match amount_and_unit(text) {
-            Some((_, "m")) => return Err(Unfit::new(MINUTES)),
+            Some((_, "m")) => return Err(InvalidValue::new(MINUTES)),
             Some((amount, unit)) => days_in(unit).and_then(|days| {
                 u32::try_from(amount).ok().and_then(|count| count.checked_mul(days))
             }),
@@ -71,9 +71,9 @@ impl FromStr for Days {
 }
 
 impl TryFrom<Value> for Days {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         value.as_str().unwrap_or_default().parse()
     }
 }
@@ -91,11 +91,11 @@ impl Interval {
     /// Makes an interval if the duration is in range.
     ///
     /// # Errors If `span` is shorter than one millisecond or longer than 366 days.
-    pub fn new(span: Duration) -> Result<Self, Unfit> {
+    pub fn new(span: Duration) -> Result<Self, InvalidValue> {
         if (Self::MIN..=Self::MAX).contains(&span) {
             Ok(Self(span))
         } else {
-            Err(Unfit::new(
+            Err(InvalidValue::new(
                 "text such as \"250 ms\", \"30 s\", \"5 min\", \"1 h\", \"2 days\" or \"1 week\", at \
                  most a year",
             ))
@@ -122,12 +122,12 @@ impl Interval {
 }
 
 impl TryFrom<Value> for Interval {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         if let Some((_, "m")) = amount_and_unit(text) {
-            return Err(Unfit::new(MINUTES));
+            return Err(InvalidValue::new(MINUTES));
         }
         Self::new(Self::parse(text).unwrap_or(Duration::ZERO))
     }
@@ -147,12 +147,12 @@ impl<const MINUTES_MIN: u64> IntervalFrom<MINUTES_MIN> {
 }
 
 impl<const MINUTES_MIN: u64> TryFrom<Value> for IntervalFrom<MINUTES_MIN> {
-    type Error = Unfit;
+    type Error = InvalidValue;
 
-    fn try_from(value: Value) -> Result<Self, Unfit> {
+    fn try_from(value: Value) -> Result<Self, InvalidValue> {
         let text = value.as_str().unwrap_or_default();
         if let Some((_, "m")) = amount_and_unit(text) {
-            return Err(Unfit::new(MINUTES));
+            return Err(InvalidValue::new(MINUTES));
         }
         let must = format!(
             "text such as \"30 min\", \"1 h\" or \"1 day\", from \"{MINUTES_MIN} min\" to \"366 days\""
@@ -161,7 +161,7 @@ impl<const MINUTES_MIN: u64> TryFrom<Value> for IntervalFrom<MINUTES_MIN> {
             Ok(interval) if interval.get() >= Duration::from_secs(MINUTES_MIN * 60) => {
                 Ok(Self(interval))
             }
-            _ => Err(Unfit::new(must)),
+            _ => Err(InvalidValue::new(must)),
         }
     }
 }
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn days_know_no_hours_and_no_more_than_a_century() {
+    fn days_are_whole_and_at_most_a_century() {
         for wrong in [
             "24 h",
             "0 days",
@@ -240,27 +240,27 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_with_a_lower_bound_refuses_what_is_shorter_and_names_the_bound() {
+    fn an_interval_below_its_lower_bound_is_answered_with_the_bound() {
         type TenMinutes = IntervalFrom<10>;
         for given in ["10 min", "600 s", "1 h", "366 days"] {
             assert!(TenMinutes::try_from(text(given)).is_ok(), "{given}");
         }
         for wrong in ["9 min", "599 s", "0 s", "367 days", "10", ""] {
-            let told = TenMinutes::try_from(text(wrong)).unwrap_err().to_string();
-            assert!(told.contains("from \"10 min\" to \"366 days\""), "{wrong}: {told}");
+            let message = TenMinutes::try_from(text(wrong)).unwrap_err().to_string();
+            assert!(message.contains("from \"10 min\" to \"366 days\""), "{wrong}: {message}");
         }
-        let told = TenMinutes::try_from(text("30 m")).unwrap_err().to_string();
-        assert!(told.contains("write \"min\" for minutes"), "{told}");
+        let message = TenMinutes::try_from(text("30 m")).unwrap_err().to_string();
+        assert!(message.contains("write \"min\" for minutes"), "{message}");
     }
 
     #[test]
     fn minutes_are_not_written_like_months() {
         for given in ["5m", "5 m", "1 m"] {
-            for told in [
+            for message in [
                 Interval::try_from(text(given)).unwrap_err().to_string(),
                 Days::try_from(text(given)).unwrap_err().to_string(),
             ] {
-                assert!(told.contains("write \"min\" for minutes"), "{given}: {told}");
+                assert!(message.contains("write \"min\" for minutes"), "{given}: {message}");
             }
         }
     }

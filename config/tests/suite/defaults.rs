@@ -3,7 +3,7 @@
 //! The structs refuse unknown keys and have no optional fields. Parsing `default.toml` therefore
 //! proves that every field has a key and every key has a field.
 
-use klnode_config::{Config, DEFAULT_TOML, Layers, Origin};
+use klnode_config::{Config, DEFAULT_TOML, Layers, ValueSource};
 
 #[test]
 fn the_embedded_defaults_are_valid() {
@@ -12,26 +12,26 @@ fn the_embedded_defaults_are_valid() {
 }
 
 #[test]
-fn no_field_of_the_configuration_does_without_a_key_in_the_defaults() {
+fn every_field_needs_its_key_in_the_defaults() {
     let complete: toml::Table = toml::from_str(DEFAULT_TOML).unwrap();
     let settings = Layers::new().resolve().unwrap().explain();
     for setting in &settings {
         let mut table = complete.clone();
         let (section, name) = section_of(&mut table, &setting.key);
         assert!(section.remove(name).is_some(), "{}", setting.key);
-        let result = table.try_into::<Config>();
+        let result = Config::from_table(table);
         assert!(result.is_err(), "{} has a second default somewhere", setting.key);
     }
 }
 
 #[test]
-fn no_section_takes_a_key_that_has_no_field() {
+fn a_key_without_a_field_is_refused_in_every_section() {
     let complete: toml::Table = toml::from_str(DEFAULT_TOML).unwrap();
     for setting in Layers::new().resolve().unwrap().explain() {
         let mut table = complete.clone();
         let (section, _) = section_of(&mut table, &setting.key);
         section.insert("no_such_field".to_owned(), toml::Value::Integer(1));
-        assert!(table.try_into::<Config>().is_err(), "beside {}", setting.key);
+        assert!(Config::from_table(table).is_err(), "beside {}", setting.key);
     }
 }
 
@@ -40,7 +40,7 @@ fn the_defaults_given_as_a_file_change_nothing_but_the_origins() {
     let layered = Layers::new().file("klnode.toml", DEFAULT_TOML).resolve().unwrap();
     assert_eq!(layered.config(), &Config::default());
     for explained in layered.explain() {
-        assert!(matches!(explained.origin, Origin::File { .. }), "{}", explained.key);
+        assert!(matches!(explained.origin, ValueSource::File { .. }), "{}", explained.key);
         assert_eq!(explained.value, explained.default, "{}", explained.key);
     }
 }
@@ -52,11 +52,11 @@ fn every_setting_is_explained_once_in_the_order_of_the_defaults() {
     assert!(places.is_sorted_by(|before, after| before < after), "{places:?}");
     let lines = DEFAULT_TOML.lines().filter(|line| !line.starts_with('#') && line.contains(" = "));
     assert_eq!(explained.len(), lines.count());
-    let pin = explained.iter().find(|setting| setting.key == "retrieval.pin_bonus").unwrap();
+    let pin = explained.iter().find(|setting| setting.key == "tuning.retrieval.pin_bonus").unwrap();
     assert_eq!(pin.value, "0.15");
-    assert_eq!(pin.origin, Origin::Default);
-    assert_eq!(pin.variable, "KLNODE__RETRIEVAL__PIN_BONUS");
-    assert!(pin.comment.starts_with("What a pin adds to the score."), "{}", pin.comment);
+    assert_eq!(pin.origin, ValueSource::Default);
+    assert_eq!(pin.variable, "KLNODE__TUNING__RETRIEVAL__PIN_BONUS");
+    assert!(pin.comment.starts_with("Amount that a pin adds to the score"), "{}", pin.comment);
     assert!(pin.comment.ends_with("relevant."), "{}", pin.comment);
 }
 
@@ -66,9 +66,9 @@ fn every_setting_can_be_set_by_its_variable() {
         let layered = Layers::new()
             .environment([(&setting.variable, &setting.default)])
             .resolve()
-            .unwrap_or_else(|error| panic!("cannot {error}"));
+            .unwrap_or_else(|error| panic!("{error}"));
         let origin = layered.origin(&setting.key).unwrap();
-        assert_eq!(origin, &Origin::Environment { name: setting.variable });
+        assert_eq!(origin, &ValueSource::Environment { name: setting.variable });
         assert_eq!(layered.config(), &Config::default());
     }
 }

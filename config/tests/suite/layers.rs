@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use klnode_config::units::{Days, LogLevel, Name};
-use klnode_config::{Layered, Layers, Origin};
+use klnode_config::units::{Days, LogLevel, ScopeName};
+use klnode_config::{Layered, Layers, ValueSource};
 
 const FILE: &str = "[trust]\nhop_max = 2\n\n[log]\nlevel = \"warn\"\n";
 
@@ -49,13 +49,14 @@ fn a_later_file_or_flag_overrides_an_earlier_one() {
 #[test]
 fn a_layer_touches_only_the_keys_it_names() {
     let layered = Layers::new().file("klnode.toml", FILE).resolve().unwrap();
-    let others = layered.explain().into_iter().filter(|setting| setting.origin != Origin::Default);
+    let others =
+        layered.explain().into_iter().filter(|setting| setting.origin != ValueSource::Default);
     let keys: Vec<String> = others.map(|setting| setting.key).collect();
     assert_eq!(keys, ["log.level", "trust.hop_max"]);
     assert_eq!(layered.config().log.level, LogLevel::Warn);
     let line = 5;
     let path = PathBuf::from("klnode.toml");
-    assert_eq!(layered.origin("log.level"), Some(&Origin::File { path, line }));
+    assert_eq!(layered.origin("log.level"), Some(&ValueSource::File { path, line }));
 }
 
 #[test]
@@ -67,7 +68,7 @@ fn keys_may_be_written_dotted_inline_or_in_sections() {
 }
 
 #[test]
-fn variables_of_other_use_are_passed_over() {
+fn variables_without_the_prefix_are_ignored() {
     let variables = [("KLNODE_HOME", "/srv"), ("PATH", "/bin"), ("klnode__trust__hop_max", "4")];
     let layered = Layers::new().environment(variables).resolve().unwrap();
     assert_eq!(layered, Layers::new().resolve().unwrap());
@@ -82,13 +83,13 @@ fn text_and_lists_need_no_quotes_in_the_environment_and_on_flags() {
         .unwrap();
     assert_eq!(layered.config().status.stale_after, Days::new(30).unwrap());
     let tags = layered.config().filter.egress.tags_deny.as_slice();
-    let tags: Vec<&str> = tags.iter().map(Name::as_str).collect();
+    let tags: Vec<&str> = tags.iter().map(ScopeName::as_str).collect();
     assert_eq!(tags, ["private", "draft"]);
 }
 
 #[test]
 fn a_workspace_has_its_own_weights_and_takes_the_others_from_the_common_ones() {
-    let text = "[retrieval.workspace_weights.\"my team\"]\nthompson = 0.17\nthread = 0.15\n";
+    let text = "[tuning.retrieval.workspace_weights.\"my team\"]\nthompson = 0.17\nthread = 0.15\n";
     let layered = Layers::new().file("klnode.toml", text).resolve().unwrap();
     let retrieval = &layered.config().retrieval;
     let weights = &retrieval.workspace_weights;
@@ -99,7 +100,7 @@ fn a_workspace_has_its_own_weights_and_takes_the_others_from_the_common_ones() {
     let explained = layered.explain();
     let own = explained
         .iter()
-        .find(|setting| setting.key == "retrieval.workspace_weights.\"my team\".thread")
+        .find(|setting| setting.key == "tuning.retrieval.workspace_weights.\"my team\".thread")
         .unwrap();
     assert_eq!((own.value.as_str(), own.default.as_str()), ("0.15", "0.07"));
     assert!(layered.origin(&own.key).is_some());
@@ -114,7 +115,7 @@ fn a_key_that_does_not_exist_has_no_origin() {
 }
 
 #[test]
-fn a_setting_of_an_earlier_version_is_read_and_has_no_effect() {
+fn a_retired_setting_is_ignored() {
     let old = "[status]\nstale_prediction_errors_min = 5\nstale_uses_below = 3\n";
     let layered = Layers::new()
         .file("klnode.toml", format!("{old}stale_after = \"30 days\"\n"))

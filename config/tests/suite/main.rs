@@ -4,7 +4,8 @@
 //! the environment of the test process.
 
 mod defaults;
-mod hostile;
+mod error_messages;
 mod layers;
-mod problems;
-mod samples;
+mod malformed_input;
+mod moved_keys;
+mod sample_files;

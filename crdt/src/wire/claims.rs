@@ -4,11 +4,11 @@
 
 use super::origin::WireOrigin;
 use crate::claims::{Citation, Claims, Link, Relation, TextSet};
-use crate::gset::{GSet, Presence, Word};
-use crate::ids::{AuthorId, Digest, EntryId, MarkId};
-use crate::lww::{Register, Value};
+use crate::ids::{AuthorId, Digest, EntryId, RetractionId};
+use crate::lww_set::{ElementState, LwwSet, Presence};
 use crate::origin::Origin;
-use crate::record::Refusal;
+use crate::refusal::RecordError;
+use crate::register::{Register, RegisterValue};
 use crate::time::{Hlc, WallTime};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ struct WireValue {
     #[serde(rename = "p", default, skip_serializing_if = "Vec::is_empty")]
     replaces: Vec<Digest>,
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    after: Vec<MarkId>,
+    after: Vec<RetractionId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,7 +49,7 @@ struct WireWord {
     #[serde(rename = "w", default, skip_serializing_if = "std::ops::Not::not")]
     withdrawn: bool,
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    after: Vec<MarkId>,
+    after: Vec<RetractionId>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,8 +88,8 @@ struct WireLink {
     word: WireWord,
 }
 
-impl From<&Word> for WireWord {
-    fn from(word: &Word) -> Self {
+impl From<&ElementState> for WireWord {
+    fn from(word: &ElementState) -> Self {
         Self {
             stamp: word.stamp,
             withdrawn: word.presence == Presence::Withdrawn,
@@ -98,7 +98,7 @@ impl From<&Word> for WireWord {
     }
 }
 
-impl From<WireWord> for Word {
+impl From<WireWord> for ElementState {
     fn from(wire: WireWord) -> Self {
         let presence = if wire.withdrawn { Presence::Withdrawn } else { Presence::Present };
         Self { stamp: wire.stamp, presence, after: wire.after.into_iter().collect() }
@@ -149,12 +149,13 @@ pub(crate) fn decode(
     bytes: &[u8],
     entry: EntryId,
     author: AuthorId,
-) -> Result<(Option<Origin>, Claims), Refusal> {
+) -> Result<(Option<Origin>, Claims), RecordError> {
     let wire: WireClaims = super::decode(bytes, super::PAYLOAD)?;
-    let mut claims = Claims { archival: wire.archival.map(Word::from), ..Claims::default() };
+    let mut claims =
+        Claims { archival: wire.archival.map(ElementState::from), ..Claims::default() };
     for value in wire.registers {
         let register = Register(value.register);
-        let value = Value {
+        let value = RegisterValue {
             text: value.text,
             stamp: value.stamp,
             author,
@@ -164,7 +165,7 @@ pub(crate) fn decode(
         claims.registers.entry(register).or_default().insert(entry, register, value);
     }
     for text in wire.texts {
-        let set: &mut GSet<String> = claims.texts.entry(TextSet(text.set)).or_default();
+        let set: &mut LwwSet<String> = claims.texts.entry(TextSet(text.set)).or_default();
         set.say(text.element, text.word.into());
     }
     for wire in wire.citations {

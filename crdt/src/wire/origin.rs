@@ -2,7 +2,7 @@
 
 use crate::ids::{AuthorId, Nonce, WorkspaceId};
 use crate::origin::{Memory, Origin};
-use crate::record::Refusal;
+use crate::refusal::RecordError;
 use crate::time::Hlc;
 use serde::{Deserialize, Serialize};
 
@@ -50,12 +50,12 @@ impl From<&Origin> for WireOrigin {
 }
 
 impl TryFrom<WireOrigin> for Origin {
-    type Error = Refusal;
+    type Error = RecordError;
 
-    fn try_from(wire: WireOrigin) -> Result<Self, Refusal> {
+    fn try_from(wire: WireOrigin) -> Result<Self, RecordError> {
         let workspace = wire.workspace;
         let memory =
-            Memory::from_code(wire.memory).ok_or(Refusal::BadPayload("an unknown memory"))?;
+            Memory::from_code(wire.memory).ok_or(RecordError::BadPayload("an unknown memory"))?;
         match (wire.creator, wire.stamp, wire.nonce, wire.format, wire.key) {
             (Some(creator), Some(stamp), Some(nonce), None, None) => {
                 Ok(Self::Created { creator, stamp, nonce, workspace, memory })
@@ -63,7 +63,7 @@ impl TryFrom<WireOrigin> for Origin {
             (None, None, None, Some(format), Some(key)) => {
                 Ok(Self::Imported { workspace, memory, format, key })
             }
-            _ => Err(Refusal::BadPayload("an origin that is neither created nor imported")),
+            _ => Err(RecordError::BadPayload("an origin that is neither created nor imported")),
         }
     }
 }

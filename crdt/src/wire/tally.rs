@@ -3,7 +3,7 @@
 
 use crate::gcounter::{GCounter, Thousandths};
 use crate::ids::Boot;
-use crate::record::Refusal;
+use crate::refusal::RecordError;
 use crate::tally::Tally;
 use crate::time::Day;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub(crate) fn encode(tally: &Tally) -> Vec<u8> {
     })
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<Tally, Refusal> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Tally, RecordError> {
     let wire: WireTally = super::decode(bytes, super::PAYLOAD)?;
     Ok(Tally {
         successes: counter(wire.successes),

@@ -3,7 +3,7 @@
 use super::origin::WireOrigin;
 use crate::ids::{AuthorId, Nonce};
 use crate::key::Signature;
-use crate::record::Refusal;
+use crate::refusal::RecordError;
 use crate::tombstone::{AdminGrant, Grounds, Tombstone};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub(crate) fn encode(tombstone: &Tombstone) -> Vec<u8> {
     super::encode(&WireTombstone { origin: (&tombstone.origin).into(), nonce, owner, grant })
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> Result<Tombstone, Refusal> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Tombstone, RecordError> {
     let wire: WireTombstone = super::decode(bytes, super::PAYLOAD)?;
     let grounds = match (wire.nonce, wire.owner, wire.grant) {
         (None, None, None) => Grounds::Origin,
@@ -38,7 +38,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Tombstone, Refusal> {
         (Some(nonce), Some(owner), Some(signature)) => {
             Grounds::Admin(AdminGrant { owner, nonce, signature })
         }
-        _ => return Err(Refusal::BadPayload("a tombstone with half a grant")),
+        _ => return Err(RecordError::BadPayload("a tombstone with half a grant")),
     };
     Ok(Tombstone { origin: wire.origin.try_into()?, grounds })
 }

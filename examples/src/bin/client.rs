@@ -4,14 +4,14 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 
-use klnode::api::Client;
+use klnode_client::Client;
 use klnode_examples::{client, run};
 use std::error::Error;
 use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let socket = std::env::args_os().nth(1).map(PathBuf::from).ok_or("usage: client SOCKET")?;
-    // What it is served and what it writes is noted under its name and its session.
+    // The node logs served and written entries under this client name and session.
     let node = Client::new(&socket).named("rust-example", Some("example-1"));
     for line in run(client::work(&node))? {
         println!("{line}");

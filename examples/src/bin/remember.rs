@@ -1,34 +1,36 @@
-//! Two authors, one entry: written here, carried over as bytes, observed there, and read back.
+//! Two authors work on one entry: it is written here, transferred as bytes, observed there and read
+//! back.
 //!
 //! `cargo run -p klnode-examples --bin remember`
 
-use klnode::engine::{
-    Arrival, Command, Engine, NewEntry, Receipt, Setup, Source, TaskParams, Verdict,
-};
-use klnode::store::{Durability, MemoryMedium, Options, Store};
 use klnode_crdt::claims::Citation;
+use klnode_crdt::entry_type::EntryType;
+use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, StoreId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
-use klnode_crdt::kind::Kind;
-use klnode_crdt::lww::Register;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
+use klnode_crdt::register::Register;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::view::Entitlement;
+use klnode_engine::{
+    Command, DeliveredRecord, Engine, NewEntry, Receipt, RecordSource, ScreenDecision, Setup,
+    TaskParams,
+};
+use klnode_store::{Durability, MemoryMedium, Options, Store};
 use std::error::Error;
 
 const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
 
-/// An engine on a store in memory. A real node draws its key and its entropy.
+/// An engine on a store in memory. A real node generates its key and its entropy randomly.
 fn engine(seed: u8) -> Result<Engine, Box<dyn Error>> {
     let store =
         Store::open(Box::new(MemoryMedium), &Options::new(StoreId::from_bytes([seed; 16])))?;
     let setup = Setup {
         key: SecretKey::from_bytes(&[seed; 32]),
         entropy: Box::new(move |bytes: &mut [u8]| bytes.fill(seed)),
-        judge: Box::new(|_: &Record, _: Source| Verdict::Admit),
+        judge: Box::new(|_: &Record, _: RecordSource| ScreenDecision::Admit),
         durability: Durability::Durable,
         cooccurrence: klnode_scoring::cooccurrence::Params::default(),
         tasks: TaskParams::default(),
@@ -44,7 +46,7 @@ fn lesson() -> NewEntry {
     NewEntry {
         workspace: WorkspaceId::MAIN,
         memory: Memory::Semantic,
-        kind: Kind::Lesson,
+        kind: EntryType::Lesson,
         title: "Check ctx.Err() after upstream calls".into(),
         content: "Auth middleware often swallows context cancellation.".into(),
         registers: Vec::new(),
@@ -60,13 +62,13 @@ fn lesson() -> NewEntry {
     }
 }
 
-/// Everything held of an entry, as bytes that anyone can verify.
+/// Sends all records of an entry as bytes, which the receiver verifies.
 fn send(from: &Engine, entry: EntryId, to: &mut Engine) -> Result<(), Box<dyn Error>> {
     let held = from.store().snapshot()?.holding(entry, from.author())?;
     let mut arrivals = Vec::new();
     for record in held.records() {
         let record = Record::verify(&record.to_raw())?;
-        arrivals.push(Arrival { record, from: from.author() });
+        arrivals.push(DeliveredRecord { record, from: from.author() });
     }
     run(to, Command::Ingest(arrivals))?;
     Ok(())
@@ -78,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Receipt::Created(entry) = run(&mut here, Command::Create(Box::new(lesson())))? else {
         return Err("no entry was created".into());
     };
-    println!("written here as {}", Kind::Lesson.code(entry));
+    println!("written here as {}", EntryType::Lesson.code(entry));
 
     send(&here, entry, &mut there)?;
     let of = Observation::Success;

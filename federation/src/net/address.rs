@@ -1,71 +1,74 @@
-//! Addresses and identities as text, and what they have to look like.
+//! Parses and formats addresses and peer ids.
 //!
-//! A node's key is its name on the network: a libp2p peer id of the "identity" kind holds the
-//! ed25519 key itself, so an author and a peer id are the same 32 bytes in two spellings. A peer id
-//! that is only a hash of a key, or holds another kind of key, names nobody here and is refused.
-//! An address is `/ip4`, `/ip6`, `/dns`, `/dns4` or `/dns6`, then `/tcp`, then perhaps `/p2p`:
-//! nothing else is ever dialled. Nothing here resolves or dials.
+//! A node's key is its name on the network: a libp2p peer id of the "identity" kind contains the
+//! ed25519 key itself, so an author and a peer id are the same 32 bytes in two notations. A peer id
+//! that is only a hash of a key, or contains another type of key, is refused. An address is `/ip4`,
+//! `/ip6`, `/dns`, `/dns4` or `/dns6`, then `/tcp`, then optionally `/p2p`; no other address is
+//! ever dialled. This module neither resolves nor dials.
 
 use klnode_crdt::ids::AuthorId;
 use libp2p::PeerId;
 use libp2p::multiaddr::{Multiaddr, Protocol};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What stands before the key in a peer id: an identity hash of 36 bytes, which are a protobuf
-/// message with the key type 1 (ed25519) and 32 bytes of key.
+/// Bytes before the key in a peer id: an identity hash of 36 bytes, which are a protobuf message
+/// with key type 1 (ed25519) and 32 key bytes.
 const PEER_ID_PREFIX: [u8; 6] = [0x00, 0x24, 0x08, 0x01, 0x12, 0x20];
 
-/// Why a text is no address of a node.
+/// Why a text is not a node's address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// It is not a multiaddr at all.
-    #[error("read {address:?} as a multiaddr: {reason}")]
+    /// The text is not a multiaddr.
+    #[error("{address:?} is not a multiaddr: {reason}.")]
     NoMultiaddr {
-        /// The text.
+        /// The text that was parsed.
         address: String,
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
-    /// It is a multiaddr of another transport.
+    /// The multiaddr uses a transport other than TCP.
     #[error(
-        "use {address}: it is not /ip4, /ip6, /dns, /dns4 or /dns6 followed by /tcp and perhaps /p2p"
+        "{address} is not supported. Use /ip4, /ip6, /dns, /dns4 or /dns6, then /tcp, then \
+         optionally /p2p."
     )]
     OtherTransport {
-        /// The address.
+        /// The multiaddr as it was given.
         address: String,
     },
-    /// It is neither a multiaddr nor a host and a port.
-    #[error("read {address:?} as an address: write host:port, [v6]:port or a multiaddr")]
+    /// The text is neither a multiaddr nor a host and a port.
+    #[error("{address:?} is not an address. Write host:port, [v6]:port or a multiaddr.")]
     NoTarget {
-        /// The text.
+        /// The text that was parsed.
         address: String,
     },
-    /// Its peer id is not an ed25519 key.
-    #[error("use {address}: its peer id does not hold an ed25519 key")]
+    /// The peer id does not contain an ed25519 key.
+    #[error("{address} cannot be used: its peer id does not contain an ed25519 key.")]
     OtherKey {
-        /// The address.
+        /// The multiaddr as it was given.
         address: String,
     },
 }
 
-/// The author whose key a peer id (as text, `12D3Koo…`) holds; none if it holds no ed25519 key.
+/// The author whose key a textual peer id (`12D3Koo…`) contains; `None` without an ed25519 key.
 pub fn author_of(peer_id: &str) -> Option<AuthorId> {
     peer_id.parse().ok().and_then(|peer| author(&peer))
 }
 
-/// An author's key as a peer id, in text: what stands after `/p2p/` in its addresses.
+/// An author's key as a textual peer id, as it follows `/p2p/` in an address.
 pub fn peer_id_text(author: AuthorId) -> String {
     peer_id(&author).to_base58()
 }
 
-/// Reads an address: whom it must lead to, if it says so, and the address without that part.
+/// Parses a multiaddr. Returns the peer that must answer there, if the address names one, and the
+/// address without its `/p2p` part.
 pub fn parse_address(text: &str) -> Result<(Option<AuthorId>, String), AddressError> {
     let (author, address) = parse(text)?;
     Ok((author, address.to_string()))
 }
 
-/// Reads what an operator types to name a node: a multiaddr, or `host:port`, where an IPv6 address
-/// stands in brackets. Returns whom it must lead to, if it says so, and the multiaddr without that part.
+/// Parses a node's address as an operator types it: a multiaddr or `host:port`, with an IPv6
+/// address in brackets. Returns the peer that must answer there, if the address names one, and the
+/// multiaddr without its `/p2p` part.
 pub fn parse_target(text: &str) -> Result<(Option<AuthorId>, String), AddressError> {
     let text = text.trim();
     if text.starts_with('/') {
@@ -91,12 +94,12 @@ pub fn parse_target(text: &str) -> Result<(Option<AuthorId>, String), AddressErr
     parse_address(&address)
 }
 
-/// The place on the network that an address is at, for rate limits: an IPv4 host or an IPv6 /64.
+/// The network an address belongs to, for rate limits: an IPv4 host or an IPv6 /64.
 pub fn source_of(address: &str) -> Option<IpAddr> {
     source(&address.parse().ok()?)
 }
 
-/// As [`parse_address`], for use in here.
+/// [`parse_address`] for callers that need a [`Multiaddr`].
 pub(super) fn parse(text: &str) -> Result<(Option<AuthorId>, Multiaddr), AddressError> {
     let mut address: Multiaddr = text.trim().parse().map_err(|e: libp2p::multiaddr::Error| {
         AddressError::NoMultiaddr { address: text.to_owned(), reason: e.to_string() }
@@ -116,7 +119,7 @@ pub(super) fn parse(text: &str) -> Result<(Option<AuthorId>, Multiaddr), Address
     }
 }
 
-/// Whether an address is a host and a TCP port, and nothing else.
+/// True if an address is a host and a TCP port, with no further parts.
 fn is_plain_tcp(address: &Multiaddr) -> bool {
     use Protocol::{Dns, Dns4, Dns6, Ip4, Ip6, Tcp};
     let mut parts = address.iter();
@@ -125,7 +128,7 @@ fn is_plain_tcp(address: &Multiaddr) -> bool {
         && parts.next().is_none()
 }
 
-/// The port of an address, 0 if it has none.
+/// The TCP port of an address, or 0 without one.
 pub(super) fn port(address: &Multiaddr) -> u16 {
     let port = address.iter().find_map(|part| match part {
         Protocol::Tcp(port) => Some(port),
@@ -134,8 +137,8 @@ pub(super) fn port(address: &Multiaddr) -> u16 {
     port.unwrap_or_default()
 }
 
-/// The place on the network that an address is at: a host of IPv4, or a network of IPv6 (/64), all of
-/// whose addresses a single host may use.
+/// The network an address belongs to: an IPv4 host, or an IPv6 /64, all of whose addresses one host
+/// may use.
 pub(super) fn source(address: &Multiaddr) -> Option<IpAddr> {
     address.iter().find_map(|part| match part {
         Protocol::Ip4(ip) => Some(IpAddr::V4(ip)),
@@ -150,23 +153,23 @@ pub(super) fn source(address: &Multiaddr) -> Option<IpAddr> {
     })
 }
 
-/// The key that a peer id holds.
+/// The key in a peer id; `None` if it contains no ed25519 key.
 pub(super) fn author(peer: &PeerId) -> Option<AuthorId> {
     AuthorId::from_slice(peer.to_bytes().strip_prefix(&PEER_ID_PREFIX)?)
 }
 
-/// The peer id that holds a key.
+/// The peer id that contains an author's key.
 pub(super) fn peer_id(author: &AuthorId) -> PeerId {
     let bytes = [PEER_ID_PREFIX.as_slice(), author.as_bytes()].concat();
-    PeerId::from_bytes(&bytes).expect("36 bytes are few enough for an identity hash")
+    PeerId::from_bytes(&bytes).expect("an identity hash holds up to 42 bytes")
 }
 
-/// The address with its peer id at the end, as it is told to others.
+/// The address followed by the peer id, as it is shown to others.
 pub(super) fn full(address: &Multiaddr, author: &AuthorId) -> String {
     bare(address.clone()).with(Protocol::P2p(peer_id(author))).to_string()
 }
 
-/// The address without a peer id at its end.
+/// The address without a trailing peer id.
 pub(super) fn bare(mut address: Multiaddr) -> Multiaddr {
     if matches!(address.iter().last(), Some(Protocol::P2p(_))) {
         address.pop();
@@ -174,8 +177,8 @@ pub(super) fn bare(mut address: Multiaddr) -> Multiaddr {
     address
 }
 
-/// Whether a peer's word about its own address is worth a dial: a numeric address that can lead
-/// somewhere, and this machine itself only where the peer is on it too.
+/// True if an address that a peer announced is worth dialling: numeric, routable, and a loopback
+/// address only if the peer is on this machine.
 pub(super) fn is_worth_learning(address: &Multiaddr, seen_at: &Multiaddr) -> bool {
     let is_loopback = |address: &Multiaddr| match address.iter().next() {
         Some(Protocol::Ip4(ip)) => ip.is_loopback(),
@@ -184,7 +187,7 @@ pub(super) fn is_worth_learning(address: &Multiaddr, seen_at: &Multiaddr) -> boo
     };
     let leads_somewhere = match address.iter().next() {
         Some(Protocol::Ip4(ip)) => !ip.is_unspecified() && !ip.is_link_local(),
-        // A link-local address needs a zone, which is another one on each machine.
+        // A link-local address needs a zone, which differs between machines.
         Some(Protocol::Ip6(ip)) => !ip.is_unspecified() && !ip.is_unicast_link_local(),
         _ => false,
     };
@@ -197,7 +200,7 @@ mod tests {
     use klnode_crdt::key::SecretKey;
 
     #[test]
-    fn an_author_and_its_peer_id_are_the_same_key() {
+    fn author_and_peer_id_hold_the_same_key() {
         let key = SecretKey::from_bytes(&[7; 32]);
         let text = peer_id_text(key.author());
         let pair = libp2p::identity::Keypair::ed25519_from_bytes(*key.to_bytes()).unwrap();
@@ -206,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_id_that_holds_no_ed25519_key_names_nobody() {
-        // A hash of a key, an identity hash of another length, and no peer id.
+    fn a_peer_id_without_an_ed25519_key_is_refused() {
+        // A hash of a key, an identity hash of another length, and a text that is no peer id.
         assert_eq!(author_of("QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N"), None);
         let secp256k1 = [&[0x00, 0x25, 0x08, 0x02, 0x12, 0x21][..], &[2; 33]].concat();
         assert_eq!(author(&PeerId::from_bytes(&secp256k1).unwrap()), None);
-        assert_eq!(author_of("nobody"), None);
+        assert_eq!(author_of("no peer id"), None);
     }
 
     #[test]
-    fn an_address_reads_with_and_without_a_peer() {
+    fn an_address_parses_with_and_without_a_peer_id() {
         let author = SecretKey::from_bytes(&[7; 32]).author();
         for host in ["/ip4/127.0.0.1", "/ip6/::1", "/dns/a.b", "/dns4/a.b", "/dns6/a.b"] {
             let bare = format!("{host}/tcp/7700");
@@ -245,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn other_transports_and_other_keys_are_no_addresses() {
+    fn other_transports_and_key_types_are_refused() {
         let transports = [
             "/ip4/1.2.3.4",
             "/ip4/1.2.3.4/udp/1/quic-v1",
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_elsewhere_cannot_send_us_to_our_own_ports() {
+    fn a_remote_peer_cannot_announce_loopback_addresses() {
         let read = |text: &str| text.parse::<Multiaddr>().unwrap();
         let (here, there) = (read("/ip4/127.0.0.1/tcp/5"), read("/ip4/10.0.0.2/tcp/5"));
         assert!(is_worth_learning(&here, &here));

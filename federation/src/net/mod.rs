@@ -1,122 +1,124 @@
-//! Real connections between nodes: the only place that names libp2p.
+//! Real connections between nodes. No other module depends on libp2p.
 //!
-//! [`start`] binds the listeners and spawns one task that owns all connections. Whoever drives the
-//! protocol holds a [`Handle`], through which it says what it wants, and reads what happens from
-//! [`Events`]. Frames are opaque bytes here: `net` carries them, the protocol decodes them.
+//! [`start`] binds the listeners and spawns one actor that owns all connections. The code that
+//! drives the protocol sends commands through a [`Handle`] and reads [`Events`]. Frames are opaque
+//! bytes here: `net` transports them, the protocol decodes them.
 //!
-//! Every connection is TCP, encrypted by Noise and multiplexed by Yamux. Noise proves that the peer
-//! holds the ed25519 key that its peer id spells, and a dial that names a peer fails if another
-//! answers: who is at the other end is never in doubt, and is always an [`AuthorId`].
+//! Every connection is TCP, encrypted with Noise and multiplexed with Yamux. Noise proves that the
+//! peer holds the ed25519 key in its peer id, and a dial that names a peer fails if another peer
+//! answers. So the identity of a connected peer is always proven, and is always an [`AuthorId`].
 //!
-//! **Approved peers and strangers.** Peers given to [`Handle::allow`] are dialled, and dialled again
-//! with growing waits when they are lost. They may speak [`Protocol::Sync`] and [`Protocol::Pair`].
-//! Anyone else who connects is a stranger: it may speak `Pair` alone, in short frames, on one
-//! connection that is closed after [`Limits::stranger_lifetime`], and there are only so many places
-//! for strangers. Whoever asks to pair without end is sent away. `Sync` does not even exist on a
-//! stranger's connection; it appears there at the moment the stranger is allowed.
+//! **Approved peers and strangers.** Peers passed to [`Handle::allow`] are dialled, and redialled
+//! with growing waits when they are lost. They may use [`Protocol::Sync`] and [`Protocol::Pair`].
+//! Any other peer that connects is a stranger: it may use only `Pair`, in short frames, on one
+//! connection that is closed after [`Limits::stranger_lifetime`], and the number of strangers is
+//! limited. A stranger that sends too many pairing requests is banned for a while. `Sync` does not
+//! exist on a stranger's connection; it appears there as soon as the stranger is approved.
 //!
 //! **Exchanges.** A [`Handle::request`] ends in exactly one [`Event::Response`] or
-//! [`Event::Failed`], sometimes after the [`Event::Disconnected`] that caused it. An
-//! [`Event::Request`] is answered with [`Handle::respond`], or not: then the peer's request fails.
+//! [`Event::Failed`], sometimes after the [`Event::Disconnected`] that caused it. The caller may
+//! answer an [`Event::Request`] with [`Handle::respond`]; without an answer the peer's request
+//! fails.
 //!
-//! **Limits.** Every queue ends somewhere. If events are not read, the task stops reading from the
-//! network, and peers wait; nothing piles up. What a peer does wrong costs the peer its stream or
-//! its connection and is a debug line in the log, never an error of ours.
+//! **Limits.** Every queue is bounded. If events are not read, the actor stops reading from the
+//! network, and peers wait. A peer's violation costs the peer its stream or its connection and is
+//! logged at debug level; it is never an error of this node.
 //!
-//! | file | holds |
+//! | file | content |
 //! |---|---|
+//! | `actor` | the event loop that owns all connections |
 //! | `address` | addresses and peer ids as text |
-//! | `frame` | the bytes of one frame, and who is too slow |
-//! | `gate` | who gets a connection |
-//! | `offer` | which protocols a connection has |
-//! | `pairs` | how often peers may ask to pair |
-//! | `book` | when an approved peer is dialled |
-//! | `swarm` | how libp2p is put together |
-//! | `task` | the task that owns it |
-//! | `handle` | what the task is told |
+//! | `address_book` | when an approved peer is dialled |
+//! | `approved_peers_only` | hides a protocol from strangers |
+//! | `connection_limits` | limits and bans |
+//! | `error_text` | libp2p errors as one line |
+//! | `frame` | the bytes of one frame, and the minimum transfer rate |
+//! | `handle` | commands and approvals for the actor |
+//! | `pairing_rate_limit` | how often peers may ask to pair |
+//! | `swarm` | construction of the libp2p swarm |
 
+mod actor;
 mod address;
-mod book;
+mod address_book;
+mod approved_peers_only;
+mod connection_limits;
+mod error_text;
 mod frame;
-mod gate;
 mod handle;
-mod offer;
-mod pairs;
-mod reason;
+mod pairing_rate_limit;
 mod swarm;
-mod task;
 #[cfg(test)]
 mod tests;
 
 pub use address::{AddressError, author_of, parse_address, parse_target, peer_id_text, source_of};
-pub use handle::{Busy, Events, Handle};
+pub use handle::{Events, Handle, QueueFull};
 
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::key::SecretKey;
 use std::time::Duration;
 
-/// What [`start`] needs to know.
+/// Parameters of [`start`].
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The node's own key: its identity on the network.
+    /// The node's own key, which is its identity on the network.
     pub key: SecretKey,
-    /// Multiaddrs to listen on; none listens nowhere. Port 0 lets the system choose, and the
-    /// unspecified address stands for every address of this machine.
+    /// Multiaddrs to listen on; with an empty list the node does not listen. Port 0 lets the system
+    /// choose, and the unspecified address stands for every address of this machine.
     pub listen: Vec<String>,
-    /// The port to try first where the system is to choose: the one it chose before. A node that
-    /// comes back elsewhere is lost to peers that did so as well.
+    /// The port the system chose last time, tried first if the system is to choose. Two peers that
+    /// both return on new ports could not find each other.
     pub usual_port: Option<u16>,
-    /// How much peers may cost.
+    /// Limits on the resources that peers may use.
     pub limits: Limits,
 }
 
-/// How much peers may cost. Where the defaults are: `config/default.toml`.
+/// Limits on the resources that peers may use. The defaults are in `config/default.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections whose handshake is not finished, in each direction; those from one address have a
-    /// quarter of the places.
+    /// Connections with an unfinished handshake, in each direction. One network may use a quarter
+    /// of them.
     pub pending_connections_max: usize,
-    /// Finished connections, all peers together.
+    /// Established connections, all peers together.
     pub established_connections_max: usize,
     /// Connections with one approved peer. A stranger has one.
     pub peer_connections_max: usize,
-    /// Connections that strangers have opened, all together.
+    /// Connections opened by strangers, all together.
     pub stranger_connections_max: usize,
-    /// Above this much memory in use by the process new connections are refused.
+    /// If the process uses more memory than this, new connections are refused.
     pub memory_bytes_max: u64,
-    /// The longest frame of [`Protocol::Sync`].
+    /// Maximum length of a [`Protocol::Sync`] frame.
     pub frame_bytes_max: usize,
-    /// The longest frame of [`Protocol::Pair`].
+    /// Maximum length of a [`Protocol::Pair`] frame.
     pub pairing_frame_bytes_max: usize,
-    /// A stream that moves less than this in a second is closed.
+    /// A stream that transfers less than this per second is closed.
     pub progress_bytes_per_second_min: u64,
-    /// How long a request may take, from its first byte to the last of its answer.
+    /// Time limit for a request, from its first byte to the last byte of its answer.
     pub request_timeout: Duration,
-    /// The wait before a peer is dialled again; it doubles with each failure.
+    /// Wait before a peer is redialled; it doubles with each failure.
     pub redial_after: Duration,
-    /// The longest wait between two dials.
+    /// Maximum wait between two dials.
     pub redial_after_max: Duration,
-    /// How long a stranger's connection is kept.
+    /// Time after which a stranger's connection is closed.
     pub stranger_lifetime: Duration,
 }
 
-/// The longest frame of [`Protocol::Sync`] that the protocol knows.
+/// Maximum length of a [`Protocol::Sync`] frame that the protocol allows.
 pub const FRAME_BYTES_MAX: usize = 1 << 20;
 
-/// The longest frame of [`Protocol::Pair`] that the protocol knows.
+/// Maximum length of a [`Protocol::Pair`] frame that the protocol allows.
 pub const PAIRING_FRAME_BYTES_MAX: usize = 16 << 10;
 
-/// What a frame is about, and who may send it.
+/// The purpose of a frame, which decides which peers may send it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Protocol {
-    /// Replication, between approved peers.
+    /// Replication, for approved peers only.
     Sync,
     /// Pairing, open to strangers.
     Pair,
 }
 
 impl Protocol {
-    /// Its name on the wire.
+    /// The protocol's name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sync => "/klnode/sync/1",
@@ -125,81 +127,82 @@ impl Protocol {
     }
 }
 
-/// What happens on the network.
+/// A network event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Peers can reach this node here.
+    /// The node now listens on this address.
     Listening {
-        /// The full address, with the own peer id.
+        /// The full address, including this node's peer id.
         address: String,
-        /// Its port.
+        /// TCP port of the address.
         port: u16,
     },
-    /// Peers can no longer reach this node here.
+    /// The node no longer listens on this address.
     ListeningEnded {
-        /// The full address, with the own peer id.
+        /// The full address, including this node's peer id.
         address: String,
     },
-    /// A peer is connected. Once per peer, however many connections there are; and once more for a
-    /// [`Handle::dial`] that led to a peer who was connected already.
+    /// A peer is connected. Sent once per peer, regardless of the number of connections, and again
+    /// for a [`Handle::dial`] that led to a connected peer.
     Connected {
-        /// Who.
+        /// Proven identity of the peer.
         peer: AuthorId,
-        /// Where from, or where it was dialled.
+        /// The peer's address: its source address, or the address that was dialled.
         address: String,
-        /// The text given to [`Handle::dial`], if that call led here.
+        /// The text passed to [`Handle::dial`], if that call caused this event.
         dialled: Option<String>,
     },
-    /// The last connection with a peer is gone.
+    /// The last connection with a peer has closed.
     Disconnected {
-        /// Who.
+        /// The disconnected peer.
         peer: AuthorId,
     },
-    /// An approved peer says where it can be reached, and that was news. It is dialled there too.
+    /// An approved peer announced new addresses. They are dialled too.
     Learned {
-        /// Who.
+        /// The peer that announced them.
         peer: AuthorId,
-        /// Everything it says, without its peer id.
+        /// All addresses it announced, without its peer id.
         addresses: Vec<String>,
     },
-    /// A peer asks something.
+    /// A peer sent a request.
     Request {
-        /// Who.
+        /// The peer that sent it.
         peer: AuthorId,
-        /// In which protocol. From a stranger it is always [`Protocol::Pair`].
+        /// The protocol of the request. From a stranger it is always [`Protocol::Pair`].
         protocol: Protocol,
-        /// What [`Handle::respond`] needs to answer it.
+        /// Identifies the request in [`Handle::respond`].
         exchange: u64,
-        /// What it asks.
+        /// The encoded request.
         frame: Vec<u8>,
     },
-    /// A peer has answered.
+    /// A peer answered a request.
     Response {
-        /// Who.
+        /// The peer that answered.
         peer: AuthorId,
-        /// The number given to [`Handle::request`].
+        /// The id passed to [`Handle::request`].
         id: u64,
-        /// The answer.
+        /// The encoded answer.
         frame: Vec<u8>,
     },
-    /// There will be no answer.
+    /// A request failed; no answer will follow.
     Failed {
-        /// Who was asked.
+        /// The peer that was asked.
         peer: AuthorId,
-        /// The number given to [`Handle::request`].
+        /// The id passed to [`Handle::request`].
         id: u64,
-        /// Why, for people.
+        /// The cause, for people, as a clause without a full stop.
         reason: String,
-        /// The peer does not offer the protocol to this node: as far as it knows, they are not paired.
+        /// True if the peer does not offer the protocol to this node: as far as the peer knows, the
+        /// two are not paired.
         is_unoffered: bool,
     },
-    /// A dial led to nobody, or an address is unusable.
+    /// A dial failed, or an address is unusable.
     DialFailed {
-        /// Who was dialled, where that is known.
+        /// The peer that was dialled, if known.
         peer: Option<AuthorId>,
-        /// The text given to [`Handle::dial`], if that call failed.
+        /// The text passed to [`Handle::dial`], if that call failed.
         dialled: Option<String>,
-        /// Why, for people.
+        /// The cause, for people, as a clause without a full stop.
         reason: String,
     },
 }
@@ -207,53 +210,53 @@ pub enum Event {
 /// Why the network could not be started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetError {
-    /// An address to listen on is none.
+    /// A listen address could not be parsed.
     #[error(transparent)]
     Address(#[from] AddressError),
     /// A listener could not be bound.
-    #[error("listen on {address}: {reason}")]
+    #[error("The node cannot listen on {address}: {reason}.")]
     Listen {
-        /// Where.
+        /// The configured listen address.
         address: String,
-        /// Why not.
+        /// The cause, as a clause without a full stop.
         reason: String,
     },
-    /// The key does not do for encrypted connections.
-    #[error("use the node's key for the network: {reason}")]
+    /// Noise rejected the node's key.
+    #[error("The node's key cannot be used on the network: {reason}.")]
     Key {
-        /// Why not.
+        /// The cause, as a clause without a full stop.
         reason: String,
     },
 }
 
-/// Binds the listeners and spawns the task that owns all connections. It ends with
-/// [`Handle::stop`], when all handles are gone, or when the events are.
+/// Binds the listeners and spawns the actor that owns all connections. The actor ends with
+/// [`Handle::stop`], or when all handles or the event receiver are dropped.
 pub async fn start(settings: Settings) -> Result<(Handle, Events), NetError> {
-    let limits = settings.limits.clone().sane();
+    let limits = settings.limits.clone().clamped();
     let swarm = swarm::build(&settings, &limits)?;
     let (handle, events, ends) = handle::open();
-    tokio::spawn(task::Task::new(swarm, settings.key.author(), limits, ends).run());
+    tokio::spawn(actor::NetworkActor::new(swarm, settings.key.author(), limits, ends).run());
     Ok((handle, events))
 }
 
-/// The longest time that makes sense anywhere here. Beyond it adding to a clock may overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// Upper bound for every duration in the limits; adding a longer one to a clock may overflow.
+const DURATION_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Limits {
-    /// The same, with durations that a clock can count to.
-    fn sane(mut self) -> Self {
+    /// Clamps the durations to values that can be added to a clock.
+    fn clamped(mut self) -> Self {
         for duration in [
             &mut self.request_timeout,
             &mut self.redial_after,
             &mut self.redial_after_max,
             &mut self.stranger_lifetime,
         ] {
-            *duration = (*duration).min(LONGEST);
+            *duration = (*duration).min(DURATION_MAX);
         }
         self
     }
 
-    /// Small numbers and short times.
+    /// Small limits and short times, for tests.
     #[cfg(test)]
     fn for_tests() -> Self {
         Self {

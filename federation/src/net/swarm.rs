@@ -1,11 +1,11 @@
-//! How libp2p is put together: transport, protocols, limits, listeners.
+//! Builds the libp2p swarm: transport, protocols, limits, listeners.
 //!
-//! Everything that is chosen once stands here; what happens afterwards is in `task`.
+//! All choices made once at start-up are here; the event loop is in `actor`.
 
+use super::approved_peers_only::ApprovedOnly;
+use super::connection_limits::ConnectionLimits;
 use super::frame::Frames;
-use super::gate::Gate;
-use super::offer::ForApproved;
-use super::{LONGEST, Limits, NetError, Protocol, Settings, address};
+use super::{DURATION_MAX, Limits, NetError, Protocol, Settings, address};
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::timeout::TransportTimeout;
 use libp2p::core::transport::{Boxed, Transport};
@@ -21,38 +21,38 @@ use libp2p::{
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::time::Duration;
 
-/// How long a connection may take until both sides have proved who they are.
+/// Time limit for the handshake in which both sides prove their identity.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Streams of one connection, of all protocols and both directions. Each may hold 256 KiB that
-/// nobody has read.
+/// Streams per connection, for all protocols and both directions. Each may buffer 256 KiB of unread
+/// data.
 const STREAMS_MAX: usize = 64;
 
-/// Streams of one connection whose protocol is not agreed on yet.
+/// Streams per connection whose protocol is not negotiated yet.
 const NEGOTIATING_STREAMS_MAX: usize = 16;
 
-/// Exchanges of one connection in one protocol, both directions together.
+/// Concurrent exchanges per connection and protocol, both directions together.
 const SYNC_EXCHANGES_MAX: usize = 32;
 const PAIR_EXCHANGES_MAX: usize = 4;
 
-/// How often a connection is tried, and how long the answer may take. It is given up when two in a
-/// row fail: a peer that vanished without a word is noticed within 40 seconds.
+/// Ping interval and timeout. A connection is closed after two failed pings in a row, so a peer
+/// that vanished is noticed within 40 seconds.
 const PING_INTERVAL: Duration = Duration::from_secs(10);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// All that is spoken on a connection. The gate comes first: see there.
+/// All behaviours of a connection. The connection limits must come first; see there.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
-    pub(super) gate: Gate,
+    pub(super) gate: ConnectionLimits,
     memory: memory_connection_limits::Behaviour,
-    pub(super) sync: ForApproved<request_response::Behaviour<Frames>>,
+    pub(super) sync: ApprovedOnly<request_response::Behaviour<Frames>>,
     pub(super) pair: request_response::Behaviour<Frames>,
     identify: identify::Behaviour,
     ping: ping::Behaviour,
 }
 
 impl Behaviour {
-    /// What carries the frames of a protocol.
+    /// The behaviour that carries a protocol's frames.
     pub(super) fn exchanges(
         &mut self,
         protocol: Protocol,
@@ -65,8 +65,8 @@ impl Behaviour {
 
     fn new(keypair: &Keypair, limits: &Limits) -> Self {
         let memory_bytes_max = usize::try_from(limits.memory_bytes_max).unwrap_or(usize::MAX);
-        // Peers are told where this node listens, so that they find it again when it has moved,
-        // and nothing about its version. What they tell is looked at in `task`.
+        // Peers learn this node's listen addresses, so that they find it after it has moved, but
+        // not its version. The actor filters the addresses that peers announce.
         let identify = identify::Config::new("/klnode/1".to_owned(), keypair.public())
             .with_agent_version("klnode".to_owned())
             .with_push_listen_addr_updates(true)
@@ -83,9 +83,9 @@ impl Behaviour {
         };
         let pairing_bytes_max = limits.pairing_frame_bytes_max;
         Self {
-            gate: Gate::new(limits),
+            gate: ConnectionLimits::new(limits),
             memory: memory_connection_limits::Behaviour::with_max_bytes(memory_bytes_max),
-            sync: ForApproved::new(exchanges(
+            sync: ApprovedOnly::new(exchanges(
                 Protocol::Sync,
                 limits.frame_bytes_max,
                 SYNC_EXCHANGES_MAX,
@@ -97,7 +97,7 @@ impl Behaviour {
     }
 }
 
-/// A swarm that listens.
+/// Builds a swarm that listens on the configured addresses.
 pub(super) fn build(settings: &Settings, limits: &Limits) -> Result<Swarm<Behaviour>, NetError> {
     let Settings { key, listen, usual_port, .. } = settings;
     let as_key_error =
@@ -106,10 +106,9 @@ pub(super) fn build(settings: &Settings, limits: &Limits) -> Result<Swarm<Behavi
         .map_err(|error| as_key_error(&error))?;
     let transport = transport(&keypair).map_err(|error| as_key_error(&error))?;
     let behaviour = Behaviour::new(&keypair, limits);
-    // Connections are closed here or by the peer, never for idleness: an approved peer that has
-    // nothing to say must hear of the next commit at once.
+    // Idle connections stay open: an approved peer must be notified of the next commit at once.
     let config = Config::with_tokio_executor()
-        .with_idle_connection_timeout(LONGEST)
+        .with_idle_connection_timeout(DURATION_MAX)
         .with_max_negotiating_inbound_streams(NEGOTIATING_STREAMS_MAX);
     let mut swarm = Swarm::new(transport, behaviour, keypair.public().to_peer_id(), config);
     let listen = listen.iter().map(|text| read_listener(text)).collect::<Result<Vec<_>, _>>()?;
@@ -132,15 +131,15 @@ pub(super) fn build(settings: &Settings, limits: &Limits) -> Result<Swarm<Behavi
     Ok(swarm)
 }
 
-/// Binds the port that the system chose before, if nobody else has it by now.
+/// Tries to bind the port of the last run. False if another process uses it now.
 fn is_bound(swarm: &mut Swarm<Behaviour>, socket: SocketAddr) -> bool {
     let address = Multiaddr::from(socket.ip()).with(Part::Tcp(socket.port()));
     check_free("", socket).is_ok() && swarm.listen_on(address).is_ok()
 }
 
-type Transported = Boxed<(PeerId, StreamMuxerBox)>;
+type TransportOutput = Boxed<(PeerId, StreamMuxerBox)>;
 
-fn transport(keypair: &Keypair) -> Result<Transported, noise::Error> {
+fn transport(keypair: &Keypair) -> Result<TransportOutput, noise::Error> {
     let noise = noise::Config::new(keypair)?;
     let mut yamux = yamux::Config::default();
     yamux.set_max_num_streams(STREAMS_MAX);
@@ -152,14 +151,14 @@ fn transport(keypair: &Keypair) -> Result<Transported, noise::Error> {
             .map(|(peer, muxer), _| (peer, StreamMuxerBox::new(muxer)))
     };
     let resolving = dns::tokio::Transport::system(streams()).unwrap_or_else(|error| {
-        tracing::warn!(%error, "No name server is configured: only numeric peer addresses work");
+        tracing::warn!(%error, "No name server is configured; only numeric peer addresses work");
         let (config, options) = (dns::ResolverConfig::default(), dns::ResolverOpts::default());
         dns::tokio::Transport::custom(streams(), config, options)
     });
     Ok(TransportTimeout::new(resolving, HANDSHAKE_TIMEOUT).boxed())
 }
 
-/// An address to listen on: as it was given, parsed, and as a socket.
+/// A listen address: as given, parsed, and as a socket address.
 fn read_listener(text: &str) -> Result<(String, Multiaddr, SocketAddr), NetError> {
     let (_, address) = address::parse(text)?;
     let parts: Vec<Part<'_>> = address.iter().collect();
@@ -167,17 +166,17 @@ fn read_listener(text: &str) -> Result<(String, Multiaddr, SocketAddr), NetError
         [Part::Ip4(ip), Part::Tcp(port)] => (IpAddr::V4(*ip), *port),
         [Part::Ip6(ip), Part::Tcp(port)] => (IpAddr::V6(*ip), *port),
         _ => {
-            let reason = "a listener needs a numeric address".to_owned();
+            let reason = "a listener needs a numeric IP address".to_owned();
             return Err(NetError::Listen { address: text.to_owned(), reason });
         }
     };
     Ok((text.to_owned(), address, SocketAddr::new(ip, port)))
 }
 
-/// libp2p shares its ports, so that a second node would take half of the first one's connections
-/// without a word. Binding it once without sharing shows whether the port is taken.
+/// Fails if the port is in use. libp2p shares its ports, so a second node would silently receive
+/// half of the first one's connections. Binding once without sharing detects this.
 fn check_free(text: &str, socket: SocketAddr) -> Result<(), NetError> {
-    // The unspecified IPv6 address would be tried for IPv4 too, which libp2p does not use it for.
+    // An unspecified IPv6 address would also claim IPv4, which libp2p does not do.
     let is_both = socket.is_ipv6() && socket.ip().is_unspecified();
     if socket.port() == 0 || is_both {
         return Ok(());

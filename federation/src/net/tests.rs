@@ -1,8 +1,7 @@
-//! Nodes on this machine's loopback, with ports that the system chooses.
+//! Tests with nodes on this machine's loopback interface, on ports that the system chooses.
 //!
-//! A test waits for events, with one deadline for all; what it has seen until then is printed when
-//! the deadline passes. What an honest node never does is in `hostile`, what happens to a node
-//! with too much to do in `limits`.
+//! Each test waits for events with one common deadline and prints the events it has seen if the
+//! deadline passes. Attacks are in `hostile`, overload in `limits`.
 
 mod hostile;
 mod limits;
@@ -10,7 +9,7 @@ mod limits;
 use super::*;
 use tokio::time::timeout;
 
-/// How long anything may take. Only a failing test waits so long.
+/// Deadline for every wait. Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const LOOPBACK: &str = "/ip4/127.0.0.1/tcp/0";
@@ -19,7 +18,7 @@ struct Node {
     author: AuthorId,
     handle: Handle,
     events: Events,
-    /// Where it listens first, with its peer id.
+    /// The first listen address, with its peer id.
     address: String,
 }
 
@@ -49,7 +48,7 @@ impl Node {
         node
     }
 
-    /// Reads events until one will do.
+    /// Reads events until `pick` returns a value.
     async fn until<T>(&mut self, mut pick: impl FnMut(Event) -> Option<T>) -> T {
         let mut seen = Vec::new();
         let wait = async {
@@ -96,7 +95,7 @@ impl Node {
         .await
     }
 
-    /// How a request ended.
+    /// The answer to a request, or the reason of its failure.
     async fn until_answered(&mut self, wanted: u64) -> Result<Vec<u8>, String> {
         self.until(|event| match event {
             Event::Response { id, frame, .. } if id == wanted => Some(Ok(frame)),
@@ -106,7 +105,8 @@ impl Node {
         .await
     }
 
-    /// Asks and returns the answer, while the other node answers with what it heard and a `!`.
+    /// Sends a request and returns the answer, while the other node answers with the request and a
+    /// `!`.
     async fn ask(
         &mut self,
         other: &mut Node,
@@ -128,14 +128,14 @@ impl Node {
     }
 }
 
-/// Two nodes that have approved each other and are connected.
+/// Two connected nodes that have approved each other.
 async fn paired(first: u8, second: u8) -> (Node, Node) {
     let (mut a, mut b) = (Node::new(first).await, Node::new(second).await);
     introduce(&mut a, &mut b).await;
     (a, b)
 }
 
-/// Lets two nodes approve each other; the first dials.
+/// Makes two nodes approve each other; the first dials.
 async fn introduce(a: &mut Node, b: &mut Node) {
     b.handle.allow(a.author, Vec::new());
     a.handle.allow(b.author, vec![b.address.clone()]);
@@ -152,7 +152,7 @@ async fn two_nodes_exchange_frames_both_ways() {
 }
 
 #[tokio::test]
-async fn a_connection_is_reported_once_with_who_and_where() {
+async fn a_connection_is_reported_once_with_peer_and_address() {
     let (mut a, mut b) = (Node::new(3).await, Node::new(4).await);
     b.handle.allow(a.author, Vec::new());
     a.handle.allow(b.author, vec![b.address.clone()]);
@@ -171,7 +171,7 @@ async fn a_connection_is_reported_once_with_who_and_where() {
 }
 
 #[tokio::test]
-async fn a_dial_without_a_peer_id_says_which_address_led_to_whom() {
+async fn a_dial_without_a_peer_id_reports_the_peer() {
     let (mut a, b) = (Node::new(60).await, Node::new(61).await);
     let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
     a.handle.dial(there.to_owned()).unwrap();
@@ -194,7 +194,7 @@ async fn a_dial_without_a_peer_id_says_which_address_led_to_whom() {
 }
 
 #[tokio::test]
-async fn a_frame_of_a_mebibyte_travels_whole() {
+async fn a_frame_of_maximum_length_is_transferred() {
     let (mut a, mut b) = paired(5, 6).await;
     let frame: Vec<u8> = (0..FRAME_BYTES_MAX).map(|i| (i % 251) as u8).collect();
     a.handle.request(b.author, Protocol::Sync, 1, frame.clone()).unwrap();
@@ -205,7 +205,7 @@ async fn a_frame_of_a_mebibyte_travels_whole() {
 }
 
 #[tokio::test]
-async fn one_byte_more_is_refused_here() {
+async fn a_longer_frame_is_refused_by_the_sender() {
     let (mut a, b) = paired(7, 8).await;
     let long = vec![0; FRAME_BYTES_MAX + 1];
     a.handle.request(b.author, Protocol::Sync, 1, long).unwrap();
@@ -216,7 +216,7 @@ async fn one_byte_more_is_refused_here() {
 }
 
 #[tokio::test]
-async fn a_dial_to_another_key_than_the_named_one_fails() {
+async fn a_dial_fails_if_another_peer_answers() {
     let (mut a, mut b) = (Node::new(9).await, Node::new(10).await);
     let somebody = SecretKey::from_bytes(&[11; 32]).author();
     let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
@@ -224,7 +224,7 @@ async fn a_dial_to_another_key_than_the_named_one_fails() {
     a.handle.dial(wrong).unwrap();
     let reason = a.until_dial_failed().await;
     assert!(reason.contains(&peer_id_text(b.author)), "{reason}");
-    // The same for an approved peer, whose address turns out to be another's.
+    // The same for an approved peer whose address belongs to another peer.
     a.handle.allow(somebody, vec![there.to_owned()]);
     let reason = a.until_dial_failed().await;
     assert!(reason.contains(&peer_id_text(b.author)), "{reason}");
@@ -237,23 +237,23 @@ async fn a_dial_to_another_key_than_the_named_one_fails() {
 }
 
 #[tokio::test]
-async fn a_stranger_may_pair_but_not_sync_until_it_is_allowed() {
+async fn a_stranger_may_pair_but_not_sync_until_approved() {
     let (mut a, mut b) = (Node::new(12).await, Node::new(13).await);
     b.handle.dial(a.address.clone()).unwrap();
     b.until_connected(a.author).await;
     assert_eq!(b.ask(&mut a, Protocol::Pair, b"may I").await, Ok(b"may I!".to_vec()));
     let not_approved = b.ask(&mut a, Protocol::Sync, b"now").await;
     assert_eq!(not_approved, Err("the peer is not approved".into()));
-    // One side's approval does not open the other.
+    // Approval by one side only is not enough.
     b.handle.allow(a.author, Vec::new());
     let not_offered = b.ask(&mut a, Protocol::Sync, b"now").await;
-    assert_eq!(not_offered, Err("the peer does not offer this protocol to us".into()));
+    assert_eq!(not_offered, Err("the peer does not offer this protocol to this node".into()));
     assert_eq!(b.ask(&mut a, Protocol::Pair, b"and").await, Ok(b"and!".to_vec()));
-    // On the same connection, as soon as both have agreed.
+    // The same connection can sync as soon as both sides have approved.
     a.handle.allow(b.author, Vec::new());
     assert_eq!(a.ask(&mut b, Protocol::Sync, b"yes").await, Ok(b"yes!".to_vec()));
     assert_eq!(b.ask(&mut a, Protocol::Sync, b"now").await, Ok(b"now!".to_vec()));
-    // And no longer when one takes it back.
+    // Revoking the approval ends it.
     a.handle.forbid(b.author);
     b.until_disconnected(a.author).await;
 }
@@ -272,7 +272,7 @@ async fn a_lost_peer_is_found_at_its_new_address() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_not_there_yet_is_dialled_again() {
+async fn an_unreachable_peer_is_redialled() {
     let mut a = Node::new(16).await;
     let b = Node::new(17).await;
     let address = b.address.clone();
@@ -298,12 +298,12 @@ async fn all_addresses_of_a_peer_are_tried() {
 }
 
 #[tokio::test]
-async fn a_peer_says_where_it_listens() {
+async fn a_peer_announces_its_addresses() {
     let (a, mut b) = paired(20, 21).await;
     let (there, _) = a.address.rsplit_once("/p2p/").unwrap();
     let learned = Event::Learned { peer: a.author, addresses: vec![there.to_owned()] };
     b.until(|event| (event == learned).then_some(())).await;
-    // Nothing but that tells the second where the first is; it is enough to come back.
+    // The second node learns the first one's address only from the announcement.
     a.handle.disconnect(b.author, Duration::ZERO).unwrap();
     a.handle.forbid(b.author);
     b.until_disconnected(a.author).await;
@@ -311,13 +311,13 @@ async fn a_peer_says_where_it_listens() {
 }
 
 #[tokio::test]
-async fn a_peer_that_is_sent_away_stays_away() {
+async fn a_banned_peer_cannot_reconnect() {
     let (mut a, mut b) = paired(24, 25).await;
     b.handle.disconnect(a.author, Duration::from_secs(3600)).unwrap();
     b.until_disconnected(a.author).await;
     a.until_disconnected(b.author).await;
     b.handle.dial(a.address.clone()).unwrap();
-    assert_eq!(b.until_dial_failed().await, "the peer was sent away and may not come back yet");
+    assert_eq!(b.until_dial_failed().await, "the peer is banned for a while");
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn a_dial_of_a_connected_peer_reports_it_once_more() {
 }
 
 #[tokio::test]
-async fn a_node_does_not_talk_to_itself() {
+async fn a_node_does_not_connect_to_itself() {
     let mut a = Node::new(28).await;
     a.handle.allow(a.author, vec![a.address.clone()]);
     a.handle.dial(a.address.clone()).unwrap();
@@ -346,14 +346,14 @@ async fn a_request_without_a_connection_fails_at_once() {
     let nobody = SecretKey::from_bytes(&[99; 32]).author();
     a.handle.request(nobody, Protocol::Pair, 1, Vec::new()).unwrap();
     assert_eq!(a.until_answered(1).await, Err("the peer is not connected".into()));
-    // An answer to nothing is ignored.
+    // An answer to an unknown exchange is ignored.
     a.handle.respond(12345, Vec::new()).unwrap();
     a.handle.request(nobody, Protocol::Pair, 2, Vec::new()).unwrap();
     assert_eq!(a.until_answered(2).await, Err("the peer is not connected".into()));
 }
 
 #[tokio::test]
-async fn a_request_ends_when_its_peer_goes() {
+async fn a_request_fails_when_its_peer_disconnects() {
     let (mut a, mut b) = paired(30, 31).await;
     a.handle.request(b.author, Protocol::Sync, 1, b"?".to_vec()).unwrap();
     b.until_asked().await;
@@ -362,7 +362,7 @@ async fn a_request_ends_when_its_peer_goes() {
 }
 
 #[tokio::test]
-async fn ipv6_works() {
+async fn nodes_connect_over_ipv6() {
     let mut a = Node::with(32, "/ip6/::1/tcp/0", |_| {}).await;
     let mut b = Node::with(33, "/ip6/::1/tcp/0", |_| {}).await;
     introduce(&mut a, &mut b).await;
@@ -370,7 +370,7 @@ async fn ipv6_works() {
 }
 
 #[tokio::test]
-async fn names_work() {
+async fn nodes_connect_by_dns_name() {
     let (mut a, mut b) = (Node::new(34).await, Node::new(35).await);
     let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
     let named = there.replace("/ip4/127.0.0.1/", "/dns4/localhost/");
@@ -391,7 +391,7 @@ async fn the_unspecified_address_stands_for_every_interface() {
 }
 
 #[tokio::test]
-async fn a_taken_or_impossible_address_is_named() {
+async fn an_unusable_listen_address_is_reported() {
     let a = Node::new(38).await;
     let (taken, _) = a.address.rsplit_once("/p2p/").unwrap();
     for listen in [taken, "/dns4/localhost/tcp/0", "/ip4/192.0.2.1/tcp/0", "/ip4/1.2.3.4/udp/1"] {
@@ -406,7 +406,7 @@ async fn a_taken_or_impossible_address_is_named() {
 }
 
 #[tokio::test]
-async fn where_the_system_chooses_the_port_it_chose_before_is_taken_again_if_it_is_free() {
+async fn the_previous_port_is_reused_if_free() {
     let a = Node::new(90).await;
     let (bare, _) = a.address.rsplit_once("/p2p/").unwrap();
     let usual: u16 = bare.rsplit('/').next().unwrap().parse().unwrap();
@@ -419,14 +419,14 @@ async fn where_the_system_chooses_the_port_it_chose_before_is_taken_again_if_it_
 }
 
 #[tokio::test]
-async fn a_stopped_network_is_at_its_end_and_says_so() {
+async fn a_stopped_network_rejects_commands() {
     let (a, mut b) = paired(40, 41).await;
     let again = a.handle.clone();
     a.handle.stop().await;
     again.stop().await;
-    assert_eq!(again.dial(b.address.clone()), Err(Busy));
+    assert_eq!(again.dial(b.address.clone()), Err(QueueFull));
     b.until_disconnected(a.author).await;
-    // Without a handle nobody can stop it: it ends by itself.
+    // Without a handle the actor ends by itself.
     let mut a = a;
     a.until_end().await;
 }

@@ -1,125 +1,134 @@
-//! What may pass between two nodes: one type for both directions, one function that decides.
+//! Decides which entries may pass between two nodes: one type for both directions, one function.
 //!
-//! Release, ingress and preview all call [`Filter::verdict`], so that what `peer preview` shows is
-//! what replication does. A verdict that holds something back names the rule.
+//! Release, ingress and preview all call [`PeerFilter::verdict`], so `peer preview` shows exactly the
+//! entries that replication exchanges. A verdict that holds an entry back names the rule.
 
 use super::limits::CREATOR_HOPS_MAX;
-use klnode_crdt::ids::WorkspaceId;
-use klnode_crdt::kind::Kind;
+use klnode_crdt::entry_type::EntryType;
+use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::origin::Memory;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Whose entries pass.
+/// Which authors' entries pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
-    /// Those that the sending side created.
+    /// Only entries that the sending node created.
     CreatedHere,
-    /// Those of others as well.
+    /// Also entries that the sending node received from others.
     AlsoRelayed,
 }
 
-/// What passes. The same type serves what is sent to a peer and what is taken from it.
+/// The entries that pass. The same type filters entries sent to a peer and entries received from
+/// it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Filter {
-    /// Workspaces that pass; none means all that are shared with the peer.
+pub struct PeerFilter {
+    /// Workspaces that pass; an empty set means all that are shared with the peer.
     pub workspaces: BTreeSet<WorkspaceId>,
-    /// Tags of which an entry needs one (`auth` covers `auth/jwt`); none asks for none.
+    /// An entry needs one of these tags (`auth` covers `auth/jwt`); an empty set requires none.
     pub tags_allow: BTreeSet<String>,
-    /// Tags with which an entry does not pass.
+    /// An entry with one of these tags does not pass.
     pub tags_deny: BTreeSet<String>,
-    /// The least decayed mean. Opens a release, never ends one.
+    /// Minimum decayed mean. It can prevent a release but never ends one.
     pub confidence_min: f64,
-    /// Types that pass.
+    /// Names of the entry types that pass.
     pub types: BTreeSet<String>,
-    /// Memories that pass, by their numbers.
+    /// Codes of the memories that pass.
     pub memories: BTreeSet<u8>,
-    /// Threads of which nothing passes.
+    /// Threads whose entries do not pass.
     pub threads_exclude: BTreeSet<String>,
-    /// Whose entries pass.
+    /// Which authors' entries pass.
     pub reach: Reach,
-    /// Statuses that pass. Open a release, never end one.
+    /// Names of the statuses that pass. They can prevent a release but never end one.
     pub statuses: BTreeSet<String>,
 }
 
-/// Every status that an entry can have.
+/// The names of all statuses an entry can have.
 pub const STATUSES: [&str; 7] =
     ["candidate", "active", "verified", "stale", "archived", "rejected", "retracted"];
 
-/// What a peer is to this node, as far as passing goes.
+/// The relation between this node and a peer that the filter needs.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Acquaintance {
-    /// The same person's: everything but `local` is shared.
+    /// The key of the node that would receive the entry: the peer, or this node.
+    pub receiver: AuthorId,
+    /// True if the peer is another node of the same person: everything except `local` is shared.
     pub is_mine: bool,
-    /// Workspaces of which both are members.
+    /// Workspaces of which both nodes are members.
     pub shared: BTreeSet<WorkspaceId>,
 }
 
-/// What a filter looks at: facts about one entry, as the deciding node sees it.
+/// The facts about one entry that a filter examines, as the deciding node sees them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Subject {
-    /// Where the entry lives.
+pub struct FilterSubject {
+    /// The workspace the entry belongs to.
     pub workspace: WorkspaceId,
-    /// As what.
+    /// The memory the entry is stored in.
     pub memory: Memory,
-    /// Its type, by name.
+    /// Name of the entry type; empty if it was withdrawn.
     pub kind: String,
-    /// Its thread, if it has one.
+    /// The entry's thread, if it belongs to one.
     pub thread: Option<String>,
-    /// Its tags.
+    /// The entry's tags, which are matched against the allowed and denied ones.
     pub tags: BTreeSet<String>,
-    /// The decayed mean of the confidence in it.
+    /// Decayed mean of the entry's confidence.
     pub confidence: f64,
-    /// Its status, by name.
+    /// Name of the entry's status.
     pub status: String,
-    /// How far its creator is from the sending side, or the nearest who imported it: 0 is the sending
-    /// side itself; none is unknown.
+    /// Distance in hops from the sending node to the entry's creator, or to the nearest node that
+    /// imported it. 0 is the sending node itself; `None` is unknown.
     pub creator_hop: Option<u8>,
-    /// Whether it is the record of a workspace's members: goes to every member, whatever else.
+    /// True for a workspace charter, which goes to every member regardless of the other rules.
     pub is_charter: bool,
+    /// The removed key, for a page of a removal: it goes to every member and to the removed node.
+    pub removes: Option<AuthorId>,
 }
 
-/// What decided. The first rule that holds an entry back is the one that is named.
+/// The rule that held an entry back. Rules are checked in order, and the first that applies is
+/// reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Rule {
-    /// `local` never leaves, and never enters.
+pub enum FilterRule {
+    /// Entries in `local` neither leave nor enter a node.
     Local,
-    /// `main` reaches the person's own nodes alone.
+    /// Entries in `main` reach only the person's own nodes.
     Main,
-    /// Not a workspace of the filter, or none that is shared with the peer.
+    /// The workspace is not in the filter or not shared with the peer.
     Workspace,
-    /// A thread keeps its entries until they are promoted.
+    /// Entries of a thread stay there until they are promoted.
     Thread,
-    /// Not a memory of the filter.
+    /// The entry's memory is not in the filter.
     Memory,
-    /// Not a type of the filter.
+    /// The entry's type is not in the filter.
     Type,
-    /// A denied tag.
+    /// The entry has a denied tag.
     TagDenied,
-    /// No allowed tag.
+    /// The entry has none of the allowed tags.
     TagNotAllowed,
-    /// Not created by the sending side.
+    /// The sending node did not create the entry.
     Reach,
-    /// Its creator is too far away.
+    /// The entry's creator is too many hops away.
     Hop,
-    /// Believed too little.
+    /// The entry's confidence is below the minimum.
     Confidence,
-    /// Not a status of the filter.
+    /// The entry's status is not in the filter.
     Status,
+    /// The operator has not released a flagged passage of the entry. The sending node decides this
+    /// before it asks the filter.
+    Disclosure,
 }
 
-impl Rule {
-    /// Whether the rule only keeps a release from opening. The others end an open one, too; but how
-    /// far a creator is, what an entry is believed and where it stands moves by itself, and what it
-    /// opened would open and end without end.
+impl FilterRule {
+    /// True if the rule can only prevent a release from opening. The other rules also end an open
+    /// release. Distance, confidence and status change without anyone's action, so a release tied
+    /// to them would open and end repeatedly.
     pub fn only_opens(self) -> bool {
-        matches!(self, Self::Hop | Self::Confidence | Self::Status)
+        matches!(self, Self::Hop | Self::Confidence | Self::Status | Self::Disclosure)
     }
 
-    /// Its name, as scripts see it.
+    /// Machine-readable name of the rule.
     pub fn name(self) -> &'static str {
         match self {
             Self::Local => "local",
@@ -134,11 +143,12 @@ impl Rule {
             Self::Hop => "hop",
             Self::Confidence => "confidence",
             Self::Status => "status",
+            Self::Disclosure => "disclosure",
         }
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for FilterRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Local => "the workspace `local` never leaves its node",
@@ -153,37 +163,41 @@ impl fmt::Display for Rule {
             Self::Hop => "its creator is too far away",
             Self::Confidence => "it is believed too little",
             Self::Status => "its status is not in the filter",
+            Self::Disclosure => {
+                "it waits in `klnode inbox`: it names a host, a path, a customer or a weakness"
+            }
         })
     }
 }
 
-/// Whether an entry passes.
+/// The filter's decision about an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// It does.
+pub enum FilterDecision {
+    /// The entry passes.
     Pass,
-    /// It does not, because of this rule.
-    Hold(Rule),
+    /// The entry does not pass, because of this rule.
+    Hold(FilterRule),
 }
 
-impl Filter {
-    /// Whether an entry passes, between this node and a peer it is so acquainted with.
-    pub fn verdict(&self, of: &Subject, peer: &Acquaintance) -> Verdict {
+impl PeerFilter {
+    /// Decides whether an entry passes between this node and a peer.
+    pub fn verdict(&self, of: &FilterSubject, peer: &Acquaintance) -> FilterDecision {
         match self.holds(of, peer) {
-            Some(rule) => Verdict::Hold(rule),
-            None => Verdict::Pass,
+            Some(rule) => FilterDecision::Hold(rule),
+            None => FilterDecision::Pass,
         }
     }
 
-    fn holds(&self, of: &Subject, peer: &Acquaintance) -> Option<Rule> {
+    fn holds(&self, of: &FilterSubject, peer: &Acquaintance) -> Option<FilterRule> {
         if of.workspace == WorkspaceId::LOCAL {
-            return Some(Rule::Local);
+            return Some(FilterRule::Local);
         }
         if of.workspace == WorkspaceId::MAIN && !peer.is_mine {
-            return Some(Rule::Main);
+            return Some(FilterRule::Main);
         }
         let is_shared = peer.is_mine || peer.shared.contains(&of.workspace);
-        if of.is_charter && is_shared {
+        let is_about_receiver = of.removes == Some(peer.receiver);
+        if is_about_receiver || ((of.is_charter || of.removes.is_some()) && is_shared) {
             return None;
         }
         let is_listed = match self.workspaces.is_empty() {
@@ -191,47 +205,48 @@ impl Filter {
             false => self.workspaces.contains(&of.workspace),
         };
         let is_excluded = |thread: &String| self.threads_exclude.contains(thread);
-        // Those that only open a release come last: one that is named says that no other holds it.
+        // Rules that only prevent a release come last: if one is reported, no other rule applies.
         let rules = [
-            (Rule::Workspace, is_listed),
-            // A thread stays with the person whose work it is.
+            (FilterRule::Workspace, is_listed),
+            // An entry of a thread stays with the person who works on it.
             (
-                Rule::Thread,
+                FilterRule::Thread,
                 match &of.thread {
                     Some(thread) => peer.is_mine && !is_excluded(thread),
                     None => true,
                 },
             ),
-            (Rule::Memory, self.memories.contains(&of.memory.code())),
-            (Rule::Type, self.takes_type(&of.kind)),
-            (Rule::TagDenied, !any_covers(&self.tags_deny, &of.tags)),
+            (FilterRule::Memory, self.memories.contains(&of.memory.code())),
+            (FilterRule::Type, self.takes_type(&of.kind)),
+            (FilterRule::TagDenied, !any_covers(&self.tags_deny, &of.tags)),
             (
-                Rule::TagNotAllowed,
+                FilterRule::TagNotAllowed,
                 self.tags_allow.is_empty() || any_covers(&self.tags_allow, &of.tags),
             ),
-            (Rule::Reach, self.reach == Reach::AlsoRelayed || of.creator_hop == Some(0)),
-            (Rule::Hop, of.creator_hop.is_some_and(|hop| hop <= CREATOR_HOPS_MAX)),
-            (Rule::Confidence, of.confidence >= self.confidence_min),
-            (Rule::Status, self.statuses.contains(&of.status)),
+            (FilterRule::Reach, self.reach == Reach::AlsoRelayed || of.creator_hop == Some(0)),
+            (FilterRule::Hop, of.creator_hop.is_some_and(|hop| hop <= CREATOR_HOPS_MAX)),
+            (FilterRule::Confidence, of.confidence >= self.confidence_min),
+            (FilterRule::Status, self.statuses.contains(&of.status)),
         ];
         rules.into_iter().find(|(_, passes)| !passes).map(|(rule, _)| rule)
     }
 }
 
-impl Filter {
-    /// An entry whose type was taken back has none: it passes where every type does.
+impl PeerFilter {
+    /// An entry whose type was withdrawn passes if every type passes.
     fn takes_type(&self, kind: &str) -> bool {
-        let takes_all = || Kind::ALL.iter().all(|(_, name, ..)| self.types.contains(*name));
+        let takes_all = || EntryType::ALL.iter().all(|(_, name, ..)| self.types.contains(*name));
         self.types.contains(kind) || (kind.is_empty() && takes_all())
     }
 }
 
-/// Whether a tag is another, or stands above it: `auth` covers `auth/jwt`, not `authors`.
+/// True if `above` equals the tag or is one of its parents: `auth` covers `auth/jwt`, not
+/// `authors`.
 pub fn covers(above: &str, tag: &str) -> bool {
     tag.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Whether one of the listed tags is one of the entry's, or stands above it.
+/// True if a listed tag covers one of the entry's tags.
 fn any_covers(listed: &BTreeSet<String>, tags: &BTreeSet<String>) -> bool {
     listed.iter().any(|above| tags.iter().any(|tag| covers(above, tag)))
 }
@@ -246,8 +261,8 @@ mod tests {
         words.iter().map(|word| (*word).to_owned()).collect()
     }
 
-    fn filter() -> Filter {
-        Filter {
+    fn filter() -> PeerFilter {
+        PeerFilter {
             workspaces: BTreeSet::new(),
             tags_allow: BTreeSet::new(),
             tags_deny: BTreeSet::new(),
@@ -260,8 +275,8 @@ mod tests {
         }
     }
 
-    fn subject() -> Subject {
-        Subject {
+    fn subject() -> FilterSubject {
+        FilterSubject {
             workspace: TEAM,
             memory: Memory::Semantic,
             kind: "lesson".into(),
@@ -271,101 +286,102 @@ mod tests {
             status: "candidate".into(),
             creator_hop: Some(0),
             is_charter: false,
+            removes: None,
         }
     }
 
     fn member() -> Acquaintance {
-        Acquaintance { is_mine: false, shared: [TEAM].into() }
+        Acquaintance { shared: [TEAM].into(), ..Acquaintance::default() }
     }
 
     #[test]
-    fn each_rule_holds_back_what_it_is_for() {
-        let hold = |change: &dyn Fn(&mut Filter, &mut Subject)| {
+    fn each_rule_holds_back_matching_entries() {
+        let hold = |change: &dyn Fn(&mut PeerFilter, &mut FilterSubject)| {
             let (mut filter, mut subject) = (filter(), subject());
             change(&mut filter, &mut subject);
             match filter.verdict(&subject, &member()) {
-                Verdict::Hold(rule) => Some(rule),
-                Verdict::Pass => None,
+                FilterDecision::Hold(rule) => Some(rule),
+                FilterDecision::Pass => None,
             }
         };
         assert_eq!(hold(&|_, _| ()), None);
-        assert_eq!(hold(&|_, of| of.workspace = WorkspaceId::LOCAL), Some(Rule::Local));
-        assert_eq!(hold(&|_, of| of.workspace = WorkspaceId::MAIN), Some(Rule::Main));
+        assert_eq!(hold(&|_, of| of.workspace = WorkspaceId::LOCAL), Some(FilterRule::Local));
+        assert_eq!(hold(&|_, of| of.workspace = WorkspaceId::MAIN), Some(FilterRule::Main));
         let other = WorkspaceId::from_bytes([8; 16]);
-        assert_eq!(hold(&|_, of| of.workspace = other), Some(Rule::Workspace));
+        assert_eq!(hold(&|_, of| of.workspace = other), Some(FilterRule::Workspace));
         assert_eq!(hold(&|by, of| (by.workspaces, of.workspace) = ([other].into(), other)), None);
-        assert_eq!(hold(&|by, _| by.workspaces = [other].into()), Some(Rule::Workspace));
-        assert_eq!(hold(&|_, of| of.thread = Some("t".into())), Some(Rule::Thread));
-        assert_eq!(hold(&|_, of| of.memory = Memory::Episodic), Some(Rule::Memory));
-        assert_eq!(hold(&|_, of| of.kind = "norm".into()), Some(Rule::Type));
-        assert_eq!(hold(&|by, _| by.tags_deny = set(&["auth"])), Some(Rule::TagDenied));
-        assert_eq!(hold(&|by, _| by.tags_allow = set(&["au"])), Some(Rule::TagNotAllowed));
+        assert_eq!(hold(&|by, _| by.workspaces = [other].into()), Some(FilterRule::Workspace));
+        assert_eq!(hold(&|_, of| of.thread = Some("t".into())), Some(FilterRule::Thread));
+        assert_eq!(hold(&|_, of| of.memory = Memory::Episodic), Some(FilterRule::Memory));
+        assert_eq!(hold(&|_, of| of.kind = "norm".into()), Some(FilterRule::Type));
+        assert_eq!(hold(&|by, _| by.tags_deny = set(&["auth"])), Some(FilterRule::TagDenied));
+        assert_eq!(hold(&|by, _| by.tags_allow = set(&["au"])), Some(FilterRule::TagNotAllowed));
         assert_eq!(hold(&|by, _| by.tags_allow = set(&["auth"])), None);
         assert_eq!(
             hold(&|by, of| {
                 (by.reach, of.creator_hop) = (Reach::CreatedHere, Some(1));
             }),
-            Some(Rule::Reach)
+            Some(FilterRule::Reach)
         );
         assert_eq!(hold(&|_, of| of.creator_hop = Some(2)), None);
-        assert_eq!(hold(&|_, of| of.creator_hop = Some(3)), Some(Rule::Hop));
-        assert_eq!(hold(&|_, of| of.creator_hop = None), Some(Rule::Hop));
-        assert_eq!(hold(&|_, of| of.confidence = 0.29), Some(Rule::Confidence));
-        assert_eq!(hold(&|_, of| of.status = "stale".into()), Some(Rule::Status));
+        assert_eq!(hold(&|_, of| of.creator_hop = Some(3)), Some(FilterRule::Hop));
+        assert_eq!(hold(&|_, of| of.creator_hop = None), Some(FilterRule::Hop));
+        assert_eq!(hold(&|_, of| of.confidence = 0.29), Some(FilterRule::Confidence));
+        assert_eq!(hold(&|_, of| of.status = "stale".into()), Some(FilterRule::Status));
     }
 
     #[test]
-    fn a_persons_own_node_gets_main_and_threads_and_never_local() {
-        let mine = Acquaintance { is_mine: true, shared: BTreeSet::new() };
+    fn own_nodes_receive_main_and_threads_but_not_local() {
+        let mine = Acquaintance { is_mine: true, ..Acquaintance::default() };
         let verdict = |workspace, thread: Option<&str>| {
-            let of = Subject { workspace, thread: thread.map(Into::into), ..subject() };
+            let of = FilterSubject { workspace, thread: thread.map(Into::into), ..subject() };
             filter().verdict(&of, &mine)
         };
-        assert_eq!(verdict(WorkspaceId::MAIN, Some("t")), Verdict::Pass);
-        assert_eq!(verdict(TEAM, None), Verdict::Pass);
-        assert_eq!(verdict(WorkspaceId::LOCAL, None), Verdict::Hold(Rule::Local));
+        assert_eq!(verdict(WorkspaceId::MAIN, Some("t")), FilterDecision::Pass);
+        assert_eq!(verdict(TEAM, None), FilterDecision::Pass);
+        assert_eq!(verdict(WorkspaceId::LOCAL, None), FilterDecision::Hold(FilterRule::Local));
     }
 
     #[test]
-    fn a_thread_that_the_filter_excludes_stays_also_from_a_persons_own_node() {
-        let mine = Acquaintance { is_mine: true, shared: BTreeSet::new() };
-        let by = Filter { threads_exclude: set(&["t"]), ..filter() };
+    fn an_excluded_thread_is_not_sent_to_own_nodes() {
+        let mine = Acquaintance { is_mine: true, ..Acquaintance::default() };
+        let by = PeerFilter { threads_exclude: set(&["t"]), ..filter() };
         let verdict = |thread: Option<&str>| {
-            by.verdict(&Subject { thread: thread.map(Into::into), ..subject() }, &mine)
+            by.verdict(&FilterSubject { thread: thread.map(Into::into), ..subject() }, &mine)
         };
-        assert_eq!(verdict(Some("t")), Verdict::Hold(Rule::Thread));
-        assert_eq!(verdict(Some("other")), Verdict::Pass);
-        assert_eq!(verdict(None), Verdict::Pass);
+        assert_eq!(verdict(Some("t")), FilterDecision::Hold(FilterRule::Thread));
+        assert_eq!(verdict(Some("other")), FilterDecision::Pass);
+        assert_eq!(verdict(None), FilterDecision::Pass);
     }
 
     #[test]
-    fn an_entry_whose_type_was_taken_back_passes_where_every_type_does() {
+    fn an_entry_without_a_type_passes_if_every_type_does() {
         let all: BTreeSet<String> =
-            Kind::ALL.iter().map(|(_, name, ..)| (*name).to_owned()).collect();
+            EntryType::ALL.iter().map(|(_, name, ..)| (*name).to_owned()).collect();
         let verdict = |types: &BTreeSet<String>, kind: &str| {
-            let of = Subject { kind: kind.into(), ..subject() };
-            Filter { types: types.clone(), ..filter() }.verdict(&of, &member())
+            let of = FilterSubject { kind: kind.into(), ..subject() };
+            PeerFilter { types: types.clone(), ..filter() }.verdict(&of, &member())
         };
-        assert_eq!(verdict(&all, ""), Verdict::Pass);
-        assert_eq!(verdict(&set(&["lesson"]), ""), Verdict::Hold(Rule::Type));
-        assert_eq!(verdict(&all, "of a later version"), Verdict::Hold(Rule::Type));
+        assert_eq!(verdict(&all, ""), FilterDecision::Pass);
+        assert_eq!(verdict(&set(&["lesson"]), ""), FilterDecision::Hold(FilterRule::Type));
+        assert_eq!(verdict(&all, "of a later version"), FilterDecision::Hold(FilterRule::Type));
     }
 
     #[test]
-    fn distance_belief_and_status_open_a_release_and_end_none() {
+    fn distance_confidence_and_status_never_end_a_release() {
         let rules = [
-            (Rule::Local, false, "local"),
-            (Rule::Main, false, "main"),
-            (Rule::Workspace, false, "workspace"),
-            (Rule::Thread, false, "thread"),
-            (Rule::Memory, false, "memory"),
-            (Rule::Type, false, "type"),
-            (Rule::TagDenied, false, "tag_denied"),
-            (Rule::TagNotAllowed, false, "tag_not_allowed"),
-            (Rule::Reach, false, "reach"),
-            (Rule::Hop, true, "hop"),
-            (Rule::Confidence, true, "confidence"),
-            (Rule::Status, true, "status"),
+            (FilterRule::Local, false, "local"),
+            (FilterRule::Main, false, "main"),
+            (FilterRule::Workspace, false, "workspace"),
+            (FilterRule::Thread, false, "thread"),
+            (FilterRule::Memory, false, "memory"),
+            (FilterRule::Type, false, "type"),
+            (FilterRule::TagDenied, false, "tag_denied"),
+            (FilterRule::TagNotAllowed, false, "tag_not_allowed"),
+            (FilterRule::Reach, false, "reach"),
+            (FilterRule::Hop, true, "hop"),
+            (FilterRule::Confidence, true, "confidence"),
+            (FilterRule::Status, true, "status"),
         ];
         for (rule, only_opens, name) in rules {
             assert_eq!((rule.only_opens(), rule.name()), (only_opens, name));
@@ -373,10 +389,10 @@ mod tests {
     }
 
     #[test]
-    fn a_charter_goes_to_members_whatever_the_filter_says() {
-        let of = Subject { is_charter: true, memory: Memory::Episodic, ..subject() };
-        assert_eq!(filter().verdict(&of, &member()), Verdict::Pass);
+    fn a_charter_passes_to_members_regardless_of_the_filter() {
+        let of = FilterSubject { is_charter: true, memory: Memory::Episodic, ..subject() };
+        assert_eq!(filter().verdict(&of, &member()), FilterDecision::Pass);
         let stranger = Acquaintance::default();
-        assert_eq!(filter().verdict(&of, &stranger), Verdict::Hold(Rule::Workspace));
+        assert_eq!(filter().verdict(&of, &stranger), FilterDecision::Hold(FilterRule::Workspace));
     }
 }

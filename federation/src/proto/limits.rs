@@ -1,75 +1,78 @@
-//! Every bound of the protocol, with its unit.
+//! All bounds of the protocol, with their units.
 
-/// The version of the protocol that this crate speaks.
+/// Version of the sync protocol that this crate implements.
 pub const VERSION: u8 = 1;
 
-/// Bytes of one frame.
+/// Maximum length of one frame in bytes.
 pub const FRAME_BYTES_MAX: usize = 1024 * 1024;
 
-/// Values in one frame, keys included: the decoder's work.
+/// Maximum number of values in one frame, keys included; it bounds the decoder's work.
 pub const FRAME_ITEMS_MAX: usize = 64 * 1024;
 
-/// Bytes of one frame of the pairing exchange, where nobody is known yet.
+/// Maximum length of a pairing frame in bytes, where the peer may be a stranger.
 pub const PAIR_FRAME_BYTES_MAX: usize = 16 * 1024;
 
-/// Items in one page of changes.
+/// Maximum number of items in one page of changes.
 pub const PAGE_ITEMS_MAX: usize = 2_000;
 
-/// Bytes of records in one page or one answer to a fetch: a frame's, less its frame.
+/// Maximum bytes of records in one page or one answer to a fetch; leaves room for the frame's
+/// overhead.
 pub const PAGE_BYTES_MAX: usize = 900 * 1024;
 
-/// Records up to this many bytes travel inside a page; larger ones are named, so that nothing large
-/// travels twice in a mesh.
+/// Records up to this many bytes travel inside a page. Larger ones are only named, so that no large
+/// record is transferred twice in a mesh.
 pub const INLINE_BYTES_MAX: usize = 1_024;
 
-/// Digests in one fetch.
+/// Maximum number of digests in one fetch.
 pub const FETCH_MAX: usize = 2_000;
 
-/// Bytes of fetched records that wait for the rest of their page.
+/// Maximum bytes of fetched records that wait for the rest of their page.
 pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Receipts in one message.
+/// Maximum number of receipts in one message.
 pub const RECEIPTS_MAX: usize = 1_000;
 
-/// Round trips of one comparison: a peer that never comes to an end is left alone until the next.
+/// Maximum number of round trips of one comparison. A peer that needs more is left alone until the
+/// next comparison.
 pub const COMPARE_ROUNDS_MAX: u32 = 64;
 
-/// What a peer has and this node lacks, as far as one comparison goes; the next one finds the rest.
+/// Maximum number of missing records that one comparison collects; the next comparison finds the
+/// rest.
 pub const COMPARE_NEED_MAX: usize = 100_000;
 
-/// Bytes of one message of a comparison.
+/// Maximum length of one comparison message in bytes.
 pub const COMPARE_BYTES_MAX: usize = 256 * 1024;
 
-/// Bytes of what is read of the store that count as one row which is gone through.
+/// Bytes read from the store that count as one row in a peer's budget.
 pub const ROW_BYTES: usize = 1_024;
 
-/// Addresses of one node, in a ticket or a greeting.
+/// Maximum number of addresses of one node in a ticket or a card.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// Bytes of one address.
+/// Maximum length of one address in bytes.
 pub const ADDRESS_BYTES_MAX: usize = 256;
 
-/// Characters of a node's or workspace's name.
+/// Maximum length of a node's or workspace's name in characters.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// Characters that are kept of a peer's reason for saying no.
+/// Characters kept of a peer's reason for a refusal.
 pub const REASON_CHARS_MAX: usize = 160;
 
-/// Steps to an entry's creator up to which it is passed on.
+/// Maximum distance to an entry's creator, in hops, up to which the entry is forwarded.
 pub const CREATOR_HOPS_MAX: u8 = 2;
 
-/// Attempts to join by address that are kept at once, those that are over included.
+/// Maximum number of attempts to join by address that are kept, including ended ones.
 pub const JOIN_ROWS_MAX: usize = 32;
 
-/// The time over which new attempts are counted, in milliseconds.
+/// Window in which new attempts are counted, in milliseconds.
 pub const JOIN_WINDOW_MS: u64 = 10 * 60 * 1_000;
 
-/// New attempts in a window: of all nodes together, of one node, and from one network address.
+/// Maximum number of new attempts per window, from all nodes together.
 pub const JOIN_BEGINS_MAX: usize = 32;
-/// See [`JOIN_BEGINS_MAX`].
+/// Maximum number of new attempts per window from one node.
 pub const JOIN_BEGINS_PER_PEER_MAX: usize = 6;
-/// See [`JOIN_BEGINS_MAX`].
+/// Maximum number of new attempts per window from one network address.
 pub const JOIN_BEGINS_PER_SOURCE_MAX: usize = 12;
 
-/// How long a node may take from its commitment to its nonce, in milliseconds.
+/// Time limit from a node's commitment to its nonce, in milliseconds.
 pub const JOIN_REVEAL_MS_MAX: u64 = 30 * 1_000;

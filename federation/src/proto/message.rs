@@ -1,78 +1,80 @@
-//! The messages and their bytes.
+//! The messages of the sync protocol and their encoding.
 //!
-//! MessagePack, encoded by types made for that alone and walked under bounds before anything is
-//! built ([`klnode_crdt::wire`]). A message is a map of one pair: its name and its fields, an array
-//! in the order given here. Fields may be appended by a later version and are skipped by an earlier
-//! one; an unknown name is answered with [`Answer::Refused`].
+//! Messages are MessagePack, encoded by dedicated types. The decoder checks bounds before it builds
+//! anything ([`klnode_crdt::wire`]). A message is a map with one pair: its name and its fields, an
+//! array in the order given here. A later version may append fields, which an earlier one skips; an
+//! unknown name is answered with [`SyncResponse::Refused`].
 
 use super::limits::{FRAME_BYTES_MAX, FRAME_ITEMS_MAX, REASON_CHARS_MAX};
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{Boot, Digest, EntryId, StoreId};
-use klnode_crdt::record::{RawRecord, Refusal};
+use klnode_crdt::record::{RawRecord, RecordError};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::wire::{self, bounded::Bounds};
+use klnode_crdt::wire;
+use klnode_crdt::wire::msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Serialize};
 
-/// How far a reader has read a peer's outbox.
+/// A reader's position in a peer's outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cursor {
-    /// Of which store.
+pub struct OutboxCursor {
+    /// The store whose outbox was read.
     #[serde(rename = "s")]
     pub store: StoreId,
-    /// In which epoch of it: the process start that wrote the last row that was read.
+    /// The epoch: the process start of the sender that wrote the row at this position.
     #[serde(rename = "e")]
     pub epoch: Boot,
-    /// Everything up to here was applied, or refused for a stated reason.
+    /// Every row up to this position was applied, or refused for a recorded reason.
     #[serde(rename = "p")]
     pub position: u64,
 }
 
-/// Who speaks, and how much there is to read.
+/// Identifies the sender's state at the start of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
-    /// The version of the protocol.
+    /// Protocol version of the sender.
     #[serde(rename = "v")]
     pub version: u8,
-    /// The speaker's store.
+    /// The sender's store.
     #[serde(rename = "s")]
     pub store: StoreId,
-    /// Its epoch now.
+    /// The sender's current epoch.
     #[serde(rename = "e")]
     pub epoch: Boot,
-    /// The last position of the outbox for the one it speaks to.
+    /// Last position of the sender's outbox for the receiving peer.
     #[serde(rename = "h")]
     pub head: u64,
-    /// Its clock.
+    /// The sender's wall clock.
     #[serde(rename = "t")]
     pub time: WallTime,
 }
 
-/// What rows of an outbox hold. They come in the order of the outbox; where one ends is for the
-/// sender alone to know.
+/// The content of one or more outbox rows, in the order of the outbox. Only the sender knows where
+/// one row ends and the next begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Item {
-    /// A record, by name: how far its author is from the sender, and its digest.
+pub enum OutboxItem {
+    /// A record by name: the distance from the sender to its author, and its digest.
     #[serde(rename = "n")]
     Named(u8, Digest),
-    /// A record, whole: how far its author is from the sender, and the record.
+    /// A whole record: the distance from the sender to its author, and the record.
     #[serde(rename = "r")]
     Whole(u8, #[serde(with = "parcel")] RawRecord),
-    /// The same, and its entry is released to the reader from here on.
+    /// A whole record whose entry is released to the reader from here on.
     #[serde(rename = "f")]
     First(u8, #[serde(with = "parcel")] RawRecord),
     /// These entries are released to the reader from here on.
     #[serde(rename = "o")]
     Opened(Vec<EntryId>),
-    /// These are released no longer: no more of them comes, but for retractions and tombstones.
+    /// These entries are no longer released. Of their records only retractions and tombstones
+    /// follow.
     #[serde(rename = "x")]
     Ended(Vec<EntryId>),
-    /// Two headers that convict their author.
+    /// Two conflicting headers that prove an author's equivocation.
     #[serde(rename = "q")]
     Proof(Box<RawProof>),
 }
 
-impl Item {
-    /// How many rows of an outbox it stands for, or nearly so.
+impl OutboxItem {
+    /// Approximate number of outbox rows the item stands for.
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Opened(entries) | Self::Ended(entries) => entries.len(),
@@ -81,7 +83,7 @@ impl Item {
     }
 }
 
-/// A record on the wire: header, signature and payload, in an array and without names.
+/// Encodes a record as an array without names: header, signature and payload.
 mod parcel {
     use klnode_crdt::key::Signature;
     use klnode_crdt::record::RawRecord;
@@ -101,7 +103,7 @@ mod parcel {
     }
 }
 
-/// Several of them.
+/// Encodes a list of records.
 mod parcels {
     use klnode_crdt::record::RawRecord;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -121,74 +123,74 @@ mod parcels {
     }
 }
 
-/// That an entry is erased at the sender, and how far the word has gone from there.
+/// States that an entry is erased at the sender, and how far the tombstone has spread from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    /// Which.
+pub struct ErasureReceipt {
+    /// The erased entry.
     #[serde(rename = "e")]
     pub entry: EntryId,
-    /// To how many others the sender has passed the tombstone.
+    /// Number of other peers to which the sender passed the tombstone.
     #[serde(rename = "n")]
     pub told: u32,
-    /// How many of these, and of those they told, have said that it is erased.
+    /// Number of these peers, and of the peers they told, that confirmed the erasure.
     #[serde(rename = "m")]
     pub acknowledged: u32,
 }
 
-/// What is asked.
+/// A request to a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
-    /// Begins a session; answered with [`Answer::Hello`].
+pub enum SyncRequest {
+    /// Begins a session; answered with [`SyncResponse::Hello`].
     #[serde(rename = "hello")]
     Hello(Greeting),
-    /// The rows of the outbox after a cursor, or from the start; at most so many.
+    /// Requests outbox rows after a cursor, or from the start, up to a maximum number.
     #[serde(rename = "changes")]
-    Changes(Option<Cursor>, u32),
-    /// Records by digest.
+    Changes(Option<OutboxCursor>, u32),
+    /// Requests records by digest.
     #[serde(rename = "fetch")]
     Fetch(Vec<Digest>),
-    /// There is more in the outbox: its last position.
+    /// Announces the new last position of the outbox.
     #[serde(rename = "notify")]
     Notify(u64),
-    /// A message of a comparison; the flag says whether it is the first of one.
+    /// A message of a comparison. The flag marks the first one.
     #[serde(rename = "compare")]
     Compare(bool, #[serde(with = "serde_bytes")] Vec<u8>),
-    /// What was erased here.
+    /// Reports entries that were erased here.
     #[serde(rename = "ack")]
-    Acknowledge(Vec<Receipt>),
+    Acknowledge(Vec<ErasureReceipt>),
 }
 
-/// What is answered.
+/// An answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
-    /// To a greeting.
+pub enum SyncResponse {
+    /// Answers [`SyncRequest::Hello`] with the own greeting.
     #[serde(rename = "hello")]
     Hello(Greeting),
-    /// A page of the outbox, the cursor after it, and whether more follow.
+    /// A page of the outbox, the cursor after it, and whether more follows.
     #[serde(rename = "page")]
-    Page(Vec<Item>, Cursor, bool),
-    /// The cursor names a part of the outbox that this store does not know.
+    Page(Vec<OutboxItem>, OutboxCursor, bool),
+    /// The cursor refers to a part of the outbox that this store does not know.
     #[serde(rename = "unknown")]
     UnknownCursor,
-    /// The first of the records that were found, as many as fit. What never comes is not here, or
-    /// not for the asker: the two look alike.
+    /// The first of the requested records, as many as fit. A record that is missing from every
+    /// answer either does not exist or may not be sent to the peer; the two cases look the same.
     #[serde(rename = "records")]
     Records(#[serde(with = "parcels")] Vec<RawRecord>),
-    /// The next message of a comparison; empty when nothing differs.
+    /// The next message of a comparison; empty if nothing differs.
     #[serde(rename = "compare")]
     Compare(#[serde(with = "serde_bytes")] Vec<u8>),
-    /// Heard.
+    /// The request was processed and has no result.
     #[serde(rename = "done")]
     Done,
-    /// Over budget, or at work: ask again after so many milliseconds.
+    /// Over budget or busy: repeat the request after this many milliseconds.
     #[serde(rename = "later")]
     Later(u32),
-    /// No, and why.
+    /// The request was refused, with a reason for people.
     #[serde(rename = "no")]
     Refused(String),
 }
 
-/// Why a peer says no, in its own words: on one line, and cut to the limit.
+/// A peer's reason for a refusal, on one line and cut to the limit.
 pub fn reason(words: &str) -> String {
     let parts: Vec<&str> = words
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -197,24 +199,27 @@ pub fn reason(words: &str) -> String {
     parts.join(" ").chars().take(REASON_CHARS_MAX).collect()
 }
 
-const BOUNDS: Bounds = Bounds { bytes_max: FRAME_BYTES_MAX, items_max: FRAME_ITEMS_MAX };
+const BOUNDS: MsgpackLimits =
+    MsgpackLimits { bytes_max: FRAME_BYTES_MAX, items_max: FRAME_ITEMS_MAX };
 
-impl Ask {
-    /// Its bytes.
+impl SyncRequest {
+    /// Encodes the request as one frame.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }
 
-    /// From its bytes.
-    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+    /// Decodes a frame under the protocol's bounds.
+    pub fn decode(frame: &[u8]) -> Result<Self, RecordError> {
         wire::decode(frame, BOUNDS)
     }
 }
 
-impl Answer {
-    /// How many records it hands over. What it only names may never be asked for.
+impl SyncResponse {
+    /// Number of whole records in the answer. Records that are only named do not count, because
+    /// they may never be requested.
     pub fn records(&self) -> u64 {
-        let is_whole = |item: &&Item| matches!(item, Item::Whole(..) | Item::First(..));
+        let is_whole =
+            |item: &&OutboxItem| matches!(item, OutboxItem::Whole(..) | OutboxItem::First(..));
         match self {
             Self::Page(items, ..) => items.iter().filter(is_whole).count() as u64,
             Self::Records(records) => records.len() as u64,
@@ -222,13 +227,13 @@ impl Answer {
         }
     }
 
-    /// Its bytes.
+    /// Encodes the answer as one frame.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }
 
-    /// From its bytes.
-    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+    /// Decodes a frame under the protocol's bounds.
+    pub fn decode(frame: &[u8]) -> Result<Self, RecordError> {
         wire::decode(frame, BOUNDS)
     }
 }

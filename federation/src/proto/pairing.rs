@@ -1,40 +1,42 @@
-//! The pairing exchange `/klnode/pair/1`: the only thing a stranger may say.
+//! The pairing exchange `/klnode/pair/1`, the only protocol open to strangers.
 //!
-//! One question, one answer. The transport has proved both keys; the joiner proves that it knows the
-//! ticket's secret by a hash over the secret, both keys and a nonce of its own, and the inviter
-//! proves the same in its answer. A ticket is good once, until it expires. Without a ticket a node
-//! may only ask to join by address ([`super::sas`]), and waits for the other operator. `knock` is the
-//! form of that question without digits, which nodes before version 1 of `sas` send.
+//! It is one request and one answer. The transport has proved both keys. The joiner proves that it
+//! knows the ticket's secret by a hash over the secret, both keys and a nonce of its own; the
+//! inviter proves the same in its answer. A ticket can be used once, until it expires. Without a
+//! ticket a node may only ask to join by address ([`super::sas`]) and waits for the other operator.
+//! `knock` is the form of that request without digits, which nodes before version 1 of `sas` send.
 //!
-//! A peer that is approved already may be offered membership in a workspace: `offer` carries a ticket
-//! that is bound to the peer's key ([`Invitation::joiner`]). The peer's operator accepts by joining
-//! with it, or declines it.
+//! An approved peer may be offered membership in a workspace: `offer` carries a ticket that is
+//! bound to the peer's key ([`Invitation::joiner`]). The peer's operator accepts by joining with
+//! the ticket, or declines it.
 
 use super::limits::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, NAME_CHARS_MAX, PAIR_FRAME_BYTES_MAX};
-use super::ticket::{Offer, Secret};
+use super::ticket::{JoinOffer, Secret};
 use klnode_crdt::ids::{AuthorId, Nonce};
-use klnode_crdt::record::Refusal;
+use klnode_crdt::record::RecordError;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::wire::{self, bounded::Bounds};
+use klnode_crdt::wire;
+use klnode_crdt::wire::msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Serialize};
 
-/// Who speaks, beside its key.
+/// A node's self-description. It proves nothing beyond the key.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Card {
-    /// What it calls itself.
+    /// The name the node chose for itself.
     #[serde(rename = "n")]
     pub name: String,
-    /// Where it can be reached.
+    /// Addresses at which the node can be reached.
     #[serde(rename = "m")]
     pub addresses: Vec<String>,
 }
 
 impl Card {
-    /// Cut to the limits of the exchange.
+    /// Cuts the card to the limits of the exchange.
     #[must_use]
     pub fn cut(mut self) -> Self {
         self.name = self.name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
-        // An operator who decides about a stranger sees them: they are words, and end no line.
+        // The operator sees the addresses when deciding about a stranger, so each must be one
+        // visible word.
         let is_plain = |one: &String| one.chars().all(|c| c.is_ascii_graphic());
         self.addresses.retain(|one| one.len() <= ADDRESS_BYTES_MAX && is_plain(one));
         self.addresses.truncate(ADDRESSES_MAX);
@@ -42,118 +44,118 @@ impl Card {
     }
 }
 
-/// A proof that the secret is known.
-pub type Proof = serde_bytes::ByteArray<32>;
+/// Proves knowledge of a ticket's secret.
+pub type SecretProof = serde_bytes::ByteArray<32>;
 
-/// What a stranger asks.
+/// A pairing request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
-    /// To join with a ticket: the ticket's name, a nonce, the proof.
+pub enum PairRequest {
+    /// Joins with a ticket: the ticket's name, a nonce, the proof and the joiner's card.
     #[serde(rename = "join")]
-    Join(serde_bytes::ByteArray<16>, Nonce, Proof, Card),
-    /// To be let in by the operator.
+    Join(serde_bytes::ByteArray<16>, Nonce, SecretProof, Card),
+    /// Asks to be admitted by the operator, without digits.
     #[serde(rename = "knock")]
     Knock(Card),
-    /// A question of joining by address: its version and its bytes ([`super::sas::Ask`]).
+    /// A request of joining by address: its version and its bytes ([`super::sas::SasRequest`]).
     #[serde(rename = "sas")]
     Sas(u8, serde_bytes::ByteBuf),
     /// Offers an approved peer membership: the version and a ticket that only this peer can use.
     #[serde(rename = "offer")]
     Offer(u8, String),
-    /// Declines an offer, or withdraws one: the version and the ticket's name.
+    /// Declines or withdraws an offer: the version and the ticket's name.
     #[serde(rename = "decline")]
     Decline(u8, serde_bytes::ByteArray<16>),
 }
 
-/// The version of [`Ask::Offer`] and [`Ask::Decline`].
+/// Version of [`PairRequest::Offer`] and [`PairRequest::Decline`].
 pub const OFFER_VERSION: u8 = 1;
 
-/// What it is told.
+/// An answer to a pairing request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum PairResponse {
     /// Paired: the inviter's proof, its card, and whether its operator still has to confirm.
     #[serde(rename = "welcome")]
-    Welcome(Proof, Card, bool),
-    /// The operator will decide.
+    Welcome(SecretProof, Card, bool),
+    /// The operator has yet to decide.
     #[serde(rename = "wait")]
     Wait(Card),
-    /// No, and why.
+    /// The request was refused, with a reason for people.
     #[serde(rename = "no")]
     No(String),
-    /// The answer to [`Ask::Sas`]: the bytes of a [`super::sas::Answer`].
+    /// The answer to [`PairRequest::Sas`]: the bytes of a [`super::sas::SasResponse`].
     #[serde(rename = "sas")]
     Sas(serde_bytes::ByteBuf),
-    /// An offer, or its end, was heard.
+    /// An offer, or the end of one, was received.
     #[serde(rename = "heard")]
     Heard,
 }
 
-const BOUNDS: Bounds = Bounds { bytes_max: PAIR_FRAME_BYTES_MAX, items_max: 256 };
+const BOUNDS: MsgpackLimits = MsgpackLimits { bytes_max: PAIR_FRAME_BYTES_MAX, items_max: 256 };
 
-impl Ask {
-    /// Its bytes.
+impl PairRequest {
+    /// Encodes the request as one frame.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }
 
-    /// From its bytes.
-    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+    /// Decodes a frame under the bounds of the exchange.
+    pub fn decode(frame: &[u8]) -> Result<Self, RecordError> {
         wire::decode(frame, BOUNDS)
     }
 }
 
-impl Answer {
-    /// Its bytes.
+impl PairResponse {
+    /// Encodes the answer as one frame.
     pub fn encode(&self) -> Vec<u8> {
         wire::encode(self)
     }
 
-    /// From its bytes.
-    pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+    /// Decodes a frame under the bounds of the exchange.
+    pub fn decode(frame: &[u8]) -> Result<Self, RecordError> {
         wire::decode(frame, BOUNDS)
     }
 }
 
-/// The two who pair, by what is proved between them.
+/// The values that the proofs of a pairing cover.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting<'a> {
-    /// What both know.
+pub struct PairingContext<'a> {
+    /// The ticket's secret, known to both nodes.
     pub secret: &'a Secret,
-    /// Who invited.
+    /// The node that issued the ticket.
     pub inviter: AuthorId,
-    /// Who joins.
+    /// The node that uses the ticket.
     pub joiner: AuthorId,
-    /// Drawn by the joiner.
+    /// Random bytes chosen by the joiner.
     pub nonce: Nonce,
 }
 
-impl Meeting<'_> {
+impl PairingContext<'_> {
     fn keyed(&self, purpose: &str) -> blake3::Hash {
         let parts = [&self.inviter.as_bytes()[..], self.joiner.as_bytes(), self.nonce.as_bytes()];
         self.secret.keyed(purpose, &parts)
     }
 
-    /// The joiner's proof.
-    pub fn joiner_proof(&self) -> Proof {
-        Proof::new(*self.keyed("join").as_bytes())
+    /// The proof the joiner sends with its request.
+    pub fn joiner_proof(&self) -> SecretProof {
+        SecretProof::new(*self.keyed("join").as_bytes())
     }
 
-    /// The inviter's proof.
-    pub fn inviter_proof(&self) -> Proof {
-        Proof::new(*self.keyed("welcome").as_bytes())
+    /// The proof the inviter sends in its answer.
+    pub fn inviter_proof(&self) -> SecretProof {
+        SecretProof::new(*self.keyed("welcome").as_bytes())
     }
 
-    /// Whether the joiner's proof holds; compared in constant time.
-    pub fn is_joiner(&self, proof: &Proof) -> bool {
+    /// Verifies the joiner's proof, in constant time.
+    pub fn is_joiner(&self, proof: &SecretProof) -> bool {
         self.keyed("join") == blake3::Hash::from_bytes(proof.into_array())
     }
 
-    /// Whether the inviter's proof holds.
-    pub fn is_inviter(&self, proof: &Proof) -> bool {
+    /// Verifies the inviter's proof, in constant time.
+    pub fn is_inviter(&self, proof: &SecretProof) -> bool {
         self.keyed("welcome") == blake3::Hash::from_bytes(proof.into_array())
     }
 
-    /// Six digits that both operators see, to compare by eye.
+    /// Six digits shown to both operators, for comparison by eye.
     pub fn code(&self) -> String {
         let hash = self.keyed("code");
         let mut bytes = [0; 8];
@@ -163,65 +165,65 @@ impl Meeting<'_> {
     }
 }
 
-/// What the inviter remembers of a ticket.
+/// The inviter's record of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invitation {
-    /// The secret.
+    /// The ticket's secret, against which the joiner's proof is checked.
     #[serde(rename = "s")]
     pub secret: Secret,
-    /// What the joiner is to be.
+    /// The role the joiner gets.
     #[serde(rename = "o")]
-    pub offer: Offer,
-    /// Until when it is good.
+    pub offer: JoinOffer,
+    /// The ticket cannot be used after this time.
     #[serde(rename = "t")]
     pub expires: WallTime,
-    /// Whether the operator wants to see who comes before it counts.
+    /// True if the operator must confirm the joiner before the pairing takes effect.
     #[serde(rename = "c")]
     pub must_confirm: bool,
-    /// Who has used it.
+    /// The node that has used the ticket.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub used_by: Option<AuthorId>,
-    /// The only node that may use it; any node if none.
+    /// The only node that may use the ticket; `None` allows any node.
     #[serde(rename = "j", default, skip_serializing_if = "Option::is_none")]
     pub joiner: Option<AuthorId>,
 }
 
-/// Why a joiner is turned away. Both sides are told.
+/// Why a joiner was refused. The text is sent to the joiner and shown on both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TurnedAway {
-    /// No such ticket was given out, or the secret is not known.
+pub enum PairingRefusal {
+    /// No such ticket was issued, or the proof is wrong.
     #[error("the ticket is not one of this node's")]
     Unknown,
-    /// Too late.
+    /// The ticket's time is over.
     #[error("the ticket has expired")]
     Expired,
-    /// Good once.
+    /// Another node has already used the ticket.
     #[error("the ticket has been used")]
     Used,
 }
 
 impl Invitation {
-    /// True if it is an offer to this peer that can still be taken.
+    /// True if this is an offer to the peer that can still be accepted.
     pub fn is_offer_to(&self, peer: AuthorId, now: WallTime) -> bool {
         self.joiner == Some(peer) && self.used_by.is_none() && self.expires >= now
     }
 
-    /// Whether a joiner may come in, and what to answer. A joiner whose welcome was lost may ask
-    /// again with the same ticket.
+    /// Checks whether a joiner is admitted and returns the inviter's proof. A joiner whose answer
+    /// was lost may ask again with the same ticket.
     pub fn admit(
         &self,
-        meeting: &Meeting<'_>,
-        proof: &Proof,
+        meeting: &PairingContext<'_>,
+        proof: &SecretProof,
         now: WallTime,
-    ) -> Result<Proof, TurnedAway> {
+    ) -> Result<SecretProof, PairingRefusal> {
         let is_for_it = self.joiner.is_none_or(|joiner| joiner == meeting.joiner);
         if !is_for_it || !meeting.is_joiner(proof) {
-            return Err(TurnedAway::Unknown);
+            return Err(PairingRefusal::Unknown);
         }
         match self.used_by {
             Some(by) if by == meeting.joiner => Ok(meeting.inviter_proof()),
-            Some(_) => Err(TurnedAway::Used),
-            None if self.expires < now => Err(TurnedAway::Expired),
+            Some(_) => Err(PairingRefusal::Used),
+            None if self.expires < now => Err(PairingRefusal::Expired),
             None => Ok(meeting.inviter_proof()),
         }
     }
@@ -238,7 +240,7 @@ mod tests {
     fn invitation() -> Invitation {
         Invitation {
             secret: Secret::from_bytes([7; 16]),
-            offer: Offer::Mine,
+            offer: JoinOffer::Mine,
             expires: WallTime::from_millis(100),
             must_confirm: false,
             used_by: None,
@@ -246,13 +248,13 @@ mod tests {
         }
     }
 
-    fn meeting(secret: &Secret, joiner: u8) -> Meeting<'_> {
+    fn meeting(secret: &Secret, joiner: u8) -> PairingContext<'_> {
         let nonce = Nonce::from_bytes([9; 16]);
-        Meeting { secret, inviter: author(1), joiner: author(joiner), nonce }
+        PairingContext { secret, inviter: author(1), joiner: author(joiner), nonce }
     }
 
     #[test]
-    fn both_sides_prove_the_secret_and_see_one_code() {
+    fn both_sides_prove_the_secret_and_see_the_same_code() {
         let invitation = invitation();
         let met = meeting(&invitation.secret, 2);
         let now = WallTime::from_millis(50);
@@ -260,36 +262,39 @@ mod tests {
         assert!(met.is_inviter(&answer));
         assert_eq!(met.code().len(), 7);
         assert_ne!(met.code(), meeting(&invitation.secret, 3).code());
-        // The proofs are not each other's.
+        // A joiner's proof is not valid as an inviter's.
         assert!(!met.is_inviter(&met.joiner_proof()));
     }
 
     #[test]
-    fn wrong_late_stolen_and_used_tickets_are_turned_away() {
+    fn wrong_late_stolen_and_used_tickets_are_refused() {
         let invitation = invitation();
         let (early, late) = (WallTime::from_millis(50), WallTime::from_millis(101));
         let met = meeting(&invitation.secret, 2);
         let wrong = Secret::from_bytes([8; 16]);
         let forged = meeting(&wrong, 2).joiner_proof();
-        assert_eq!(invitation.admit(&met, &forged, early), Err(TurnedAway::Unknown));
-        // A proof that was overheard is worth nothing to anyone else.
+        assert_eq!(invitation.admit(&met, &forged, early), Err(PairingRefusal::Unknown));
+        // An intercepted proof is useless to another node.
         let thief = meeting(&invitation.secret, 3);
-        assert_eq!(invitation.admit(&thief, &met.joiner_proof(), early), Err(TurnedAway::Unknown));
-        assert_eq!(invitation.admit(&met, &met.joiner_proof(), late), Err(TurnedAway::Expired));
+        assert_eq!(
+            invitation.admit(&thief, &met.joiner_proof(), early),
+            Err(PairingRefusal::Unknown)
+        );
+        assert_eq!(invitation.admit(&met, &met.joiner_proof(), late), Err(PairingRefusal::Expired));
         let used = Invitation { used_by: Some(author(2)), ..invitation.clone() };
         assert!(used.admit(&met, &met.joiner_proof(), late).is_ok());
-        assert_eq!(used.admit(&thief, &thief.joiner_proof(), early), Err(TurnedAway::Used));
+        assert_eq!(used.admit(&thief, &thief.joiner_proof(), early), Err(PairingRefusal::Used));
     }
 
     #[test]
-    fn an_offer_to_one_peer_admits_that_peer_alone() {
+    fn an_offer_admits_only_its_peer() {
         let offered = Invitation { joiner: Some(author(2)), ..invitation() };
         let now = WallTime::from_millis(50);
         let admit = |joiner| {
             let met = meeting(&offered.secret, joiner);
             offered.admit(&met, &met.joiner_proof(), now).map(|_| ())
         };
-        assert_eq!((admit(2), admit(3)), (Ok(()), Err(TurnedAway::Unknown)));
+        assert_eq!((admit(2), admit(3)), (Ok(()), Err(PairingRefusal::Unknown)));
     }
 
     #[test]
@@ -302,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_word_whatever_a_stranger_says() {
+    fn addresses_that_are_not_one_visible_word_are_dropped() {
         let words = ["/ip6/fe80::1/tcp/1", "/dns4/xn--gre-6ka8i.example.org/tcp/7700/p2p/12D3Koo"];
         let forged = ["x\nstate  another machine of yours", "a b", "a\u{3164}b", "a\u{202E}b"];
         let addresses = words.iter().chain(&forged).map(|one| (*one).to_owned()).collect();
@@ -310,8 +315,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_bytes_that_are_no_ask_stays_on_one_line() {
-        let said = Ask::decode(b"\xa3x\ny").unwrap_err().to_string();
+    fn a_decoding_error_stays_on_one_line() {
+        let said = PairRequest::decode(b"\xa3x\ny").unwrap_err().to_string();
         assert!(said.contains("x y"), "{said}");
     }
 }

@@ -1,105 +1,108 @@
-//! The state machine: what comes in, what goes out. Knows no clock, no socket and no store.
+//! The replication state machine: inputs in, outputs out. It uses no clock, no socket and no store.
 //!
-//! Every node runs the same one against each of its peers. Here is what its halves share: greeting,
-//! asking, telling what is new, and what a peer does wrong. The own outbox is served in `serve`, the
-//! peer's is read in `reading`, and what both hold is compared in `scrub`. See the
-//! [module documentation](super) for the protocol.
+//! Every node runs the same machine against each of its peers. This file holds the shared parts:
+//! greeting, sending requests, announcing new rows, and faults. `outbox_server` serves this node's
+//! outbox, `outbox_reader` reads the peer's, and `anti_entropy` compares the two record sets. The
+//! [module documentation](super) describes the protocol.
 
-use super::budget::{Allowance, Budget, Work};
 use super::limits::{RECEIPTS_MAX, ROW_BYTES, VERSION};
-use super::message::{Answer, Ask, Cursor, Greeting, Receipt, reason};
-use super::serve::KEPT_MS;
-use super::session::{Delivery, Expected, Fault, Session, SyncState};
-use super::view::{Offerer, Unreadable, View};
+use super::message::{ErasureReceipt, Greeting, OutboxCursor, SyncRequest, SyncResponse, reason};
+use super::peer_budget::{Allowance, Budget, ReadPurpose};
+use super::peer_session::{
+    DEFERRED_RETRY_MS, Delivery, KEPT_MS, PeerSession, RETRY_MS, RecordFault, RequestPurpose,
+    SyncState,
+};
+use super::store_view::{Offerer, StoreAccess, StoreUnavailable};
 use klnode_crdt::ids::{AuthorId, Digest};
 use klnode_crdt::time::WallTime;
 use std::collections::BTreeMap;
 
-/// What happened. Times are milliseconds of a clock that never goes back.
+/// An input. Times are in milliseconds of a monotonic clock.
 #[derive(Debug)]
-pub enum Input<'a> {
-    /// A peer is reachable.
+pub enum ProtocolInput<'a> {
+    /// A connection to the peer was established.
     Connected(AuthorId),
-    /// It is not any more.
+    /// The last connection to the peer was closed.
     Disconnected(AuthorId),
-    /// A peer asks; the answer names the exchange.
+    /// A request from a peer, with the exchange to answer and the frame.
     Asked(AuthorId, u64, &'a [u8]),
-    /// The answer to an ask of this side.
+    /// The answer to this node's request with that id.
     Answered(AuthorId, u64, &'a [u8]),
-    /// No answer came.
+    /// The request with that id failed.
     Lost(AuthorId, u64),
-    /// Nor will one: the peer does not offer this protocol to whom it has not approved.
+    /// The request failed because the peer does not offer this protocol: it has not approved this
+    /// node.
     Unoffered(AuthorId, u64),
-    /// The peer's outbox has grown, or what is to be told to it.
+    /// The peer's outbox has grown, or there are new receipts for it.
     Queued(AuthorId),
-    /// What became of a delivery, record by record.
-    Applied(AuthorId, u64, Vec<Outcome>),
-    /// So many bytes of the store were gone through for what the peer brought.
+    /// The outcome of a delivery, record by record.
+    Applied(AuthorId, u64, Vec<RecordOutcome>),
+    /// This many bytes of the store were read to judge the peer's records.
     GoneThrough(AuthorId, u64),
-    /// What [`Output::Reread`] says could not be written.
+    /// Writing [`Output::Reread`] failed.
     NotReread(AuthorId),
-    /// What [`Output::Told`] says could not be written.
+    /// Writing [`Output::Told`] failed.
     NotTold(AuthorId),
-    /// The operator wants the peer compared now.
+    /// The operator requests a comparison with the peer now.
     Sync(AuthorId),
     /// Time has passed.
     Tick,
 }
 
-/// What became of one record of a delivery.
+/// The outcome of one record of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Held, known, put aside, or refused for a reason that is kept: the cursor may pass.
+pub enum RecordOutcome {
+    /// Held, already known, quarantined, or refused for a recorded reason. The cursor may pass.
     Settled,
-    /// Held, and the first that is known here of its entry. The cursor may pass.
+    /// Held, and the first known record of its entry. The cursor may pass.
     New,
-    /// Cannot be taken yet: the cursor waits.
+    /// The record cannot be applied yet. The cursor waits.
     Deferred,
-    /// Proves nothing, though it was to prove something: the peer's fault. The cursor may pass.
+    /// A proof that proves nothing, which is the peer's fault. The cursor may pass.
     Faulty,
 }
 
-/// What is to be done.
+/// An action for the driver.
 #[derive(Debug)]
 pub enum Output {
-    /// Ask a peer; its answer, or that there is none, comes back with the number.
+    /// Send a request to a peer. Its answer or failure comes back with this id.
     Ask(AuthorId, u64, Vec<u8>),
-    /// Answer an exchange.
+    /// Send the answer of an exchange.
     Answer(u64, Vec<u8>),
-    /// So many records are in the answer just before, for this peer.
+    /// The preceding answer contains this many records for this peer.
     Served(AuthorId, u64),
-    /// Judge and apply what a peer brought.
+    /// Judge and apply a peer's records.
     Deliver(Delivery),
-    /// Everything up to here of the peer's outbox is settled.
-    Advance(AuthorId, Cursor),
-    /// The peer lacks these: put them at the end of its outbox, even if they were there before.
+    /// Every row up to this cursor of the peer's outbox is settled.
+    Advance(AuthorId, OutboxCursor),
+    /// The peer lacks these records: append them to its outbox, even if they were there before.
     Requeue(AuthorId, Vec<Digest>),
-    /// The peer's store holds these no longer, which were refused from it.
+    /// The peer's store no longer holds these records, which were refused from it.
     Withdrawn(Offerer, Vec<Digest>),
-    /// The peer has begun to read from the start: it may lack what it once brought itself.
+    /// The peer has begun to read from the start, so it may lack records it once sent.
     Restart(AuthorId),
-    /// The peer's outbox is read from the start, perhaps because its store is an older copy of
-    /// itself: what it has told about releases holds no longer until it says so again, and it may
-    /// lack what it once brought itself.
+    /// This node reads the peer's outbox from the start, possibly because the peer's store is an
+    /// older copy of itself. The peer's earlier notices of releases no longer hold until it repeats
+    /// them, and it may lack records it once sent.
     Reread(AuthorId),
-    /// The peer says how far entries are erased.
-    Received(AuthorId, Vec<Receipt>),
-    /// The peer has heard how far entries are erased here.
-    Told(AuthorId, Vec<Receipt>),
-    /// The peer did something wrong.
+    /// The peer reported how far entries are erased.
+    Received(AuthorId, Vec<ErasureReceipt>),
+    /// The peer received this node's receipts.
+    Told(AuthorId, Vec<ErasureReceipt>),
+    /// The peer committed a fault, described for the log.
     Penalise(AuthorId, String),
-    /// Send the peer away for so many milliseconds.
+    /// Ban the peer for this many milliseconds.
     Disconnect(AuthorId, u64),
 }
 
-/// How the machine behaves. Times are milliseconds.
+/// Parameters of the state machine. Times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// What a peer may cost.
+    /// Limits on the resources a peer may use.
     pub budget: Budget,
-    /// Commits this close together are announced once.
+    /// Commits within this time are announced together.
     pub debounce_ms: u64,
-    /// How often peers are compared when nothing seems to differ.
+    /// Interval of comparisons while no difference is known.
     pub scrub_ms: u64,
 }
 
@@ -109,73 +112,74 @@ impl Default for Settings {
     }
 }
 
-/// What a node says to one that it has not approved.
+/// Reason sent to a peer that this node has not approved.
 pub(super) const NOT_PAIRED: &str = "this node is not paired with yours";
 
-/// After a failure or a deferral the next ask waits so long.
-pub(super) const RETRY_MS: u64 = 1_000;
-pub(super) const DEFERRED_RETRY_MS: u64 = 30_000;
-
-/// The machine.
+/// The replication state machine, with one session per known peer.
 pub struct Replicator {
     settings: Settings,
-    sessions: BTreeMap<AuthorId, Session>,
+    sessions: BTreeMap<AuthorId, PeerSession>,
     next_id: u64,
 }
 
 impl Replicator {
-    /// With nobody in sight.
+    /// A machine without any sessions.
     pub fn new(settings: Settings) -> Self {
         Self { settings, sessions: BTreeMap::new(), next_id: 1 }
     }
 
-    /// What is known of a peer.
+    /// Whether the record sets of this node and a peer are equal, as far as known.
     pub fn state(&self, peer: AuthorId) -> SyncState {
         self.sessions.get(&peer).map(|session| session.state.clone()).unwrap_or_default()
     }
 
-    /// How many are remembered.
+    /// Number of sessions.
     #[cfg(test)]
     pub(super) fn known(&self) -> usize {
         self.sessions.len()
     }
 
-    /// Whether a peer is connected and greeted.
+    /// True if a peer is connected and has greeted.
     #[cfg(test)]
     pub(super) fn is_in_session(&self, peer: AuthorId) -> bool {
         self.sessions.get(&peer).is_some_and(|session| session.theirs.is_some())
     }
 
-    /// How far a connected peer's clock was ahead of this one's, in milliseconds, when it greeted.
+    /// How far a connected peer's clock was ahead of this node's when it greeted, in milliseconds.
     pub fn clock_ahead_ms(&self, peer: AuthorId) -> Option<i64> {
         let session = self.sessions.get(&peer).filter(|session| session.theirs.is_some())?;
         Some(session.clock_ahead_ms)
     }
 
-    /// When time alone, without anything else happening, next gives the machine something to do.
+    /// The next time at which the machine has work due to time alone.
     pub fn next_at(&self, at: u64) -> Option<u64> {
         let sessions = self.sessions.values().filter(|session| session.is_connected);
         let due = sessions.filter_map(|session| session.next_at(self.settings.scrub_ms)).min();
         due.map(|due| due.max(at))
     }
 
-    /// Takes in what happened at a moment; returns what is to be done.
-    pub fn handle(&mut self, input: Input<'_>, view: &dyn View, at: u64) -> Vec<Output> {
+    /// Processes an input at a time and returns the actions it causes.
+    pub fn handle(
+        &mut self,
+        input: ProtocolInput<'_>,
+        view: &dyn StoreAccess,
+        at: u64,
+    ) -> Vec<Output> {
         let mut out = Vec::new();
         let peer = match &input {
-            Input::Connected(peer)
-            | Input::Disconnected(peer)
-            | Input::Asked(peer, ..)
-            | Input::Answered(peer, ..)
-            | Input::Lost(peer, _)
-            | Input::Unoffered(peer, _)
-            | Input::Queued(peer)
-            | Input::Applied(peer, ..)
-            | Input::GoneThrough(peer, _)
-            | Input::NotReread(peer)
-            | Input::NotTold(peer)
-            | Input::Sync(peer) => *peer,
-            Input::Tick => {
+            ProtocolInput::Connected(peer)
+            | ProtocolInput::Disconnected(peer)
+            | ProtocolInput::Asked(peer, ..)
+            | ProtocolInput::Answered(peer, ..)
+            | ProtocolInput::Lost(peer, _)
+            | ProtocolInput::Unoffered(peer, _)
+            | ProtocolInput::Queued(peer)
+            | ProtocolInput::Applied(peer, ..)
+            | ProtocolInput::GoneThrough(peer, _)
+            | ProtocolInput::NotReread(peer)
+            | ProtocolInput::NotTold(peer)
+            | ProtocolInput::Sync(peer) => *peer,
+            ProtocolInput::Tick => {
                 let all: Vec<AuthorId> = self.sessions.keys().copied().collect();
                 for peer in all {
                     let mut step = self.step(peer, view, at);
@@ -186,11 +190,11 @@ impl Replicator {
             }
         };
         let mut step = self.step(peer, view, at);
-        // What cannot be read now is taken up again by the next tick.
+        // If the store is not readable, the next tick retries.
         let _ = step.take(input);
         step.drive();
         out.append(&mut step.out);
-        // A stranger costs the machine nothing once it has gone; what a peer has cost is kept.
+        // The state of a stranger is dropped when it disconnects; the budget of a peer is kept.
         let has_gone = !step.session.is_connected;
         if has_gone && !view.is_approved(peer) {
             self.sessions.remove(&peer);
@@ -198,56 +202,59 @@ impl Replicator {
         out
     }
 
-    fn step<'a>(&'a mut self, peer: AuthorId, view: &'a dyn View, at: u64) -> Step<'a> {
+    fn step<'a>(&'a mut self, peer: AuthorId, view: &'a dyn StoreAccess, at: u64) -> PeerStep<'a> {
         let session = self.sessions.entry(peer).or_default();
         let (settings, next_id, out) = (&self.settings, &mut self.next_id, Vec::new());
-        Step { peer, session, settings, next_id, view, at, out }
+        PeerStep { peer, session, settings, next_id, view, at, out }
     }
 }
 
-/// One input, for one peer.
-pub(super) struct Step<'a> {
+/// Processes one input for one peer.
+pub(super) struct PeerStep<'a> {
     pub(super) peer: AuthorId,
-    pub(super) session: &'a mut Session,
+    pub(super) session: &'a mut PeerSession,
     pub(super) settings: &'a Settings,
     pub(super) next_id: &'a mut u64,
-    pub(super) view: &'a dyn View,
+    pub(super) view: &'a dyn StoreAccess,
     pub(super) at: u64,
     pub(super) out: Vec<Output>,
 }
 
-impl Step<'_> {
-    fn take(&mut self, input: Input<'_>) -> Result<(), Unreadable> {
+impl PeerStep<'_> {
+    fn take(&mut self, input: ProtocolInput<'_>) -> Result<(), StoreUnavailable> {
         match input {
-            Input::Connected(_) => {
+            ProtocolInput::Connected(_) => {
                 self.session.connected(self.at, &self.settings.budget);
                 if self.view.is_approved(self.peer) {
                     self.greet()?;
                 }
             }
-            Input::Disconnected(_) => self.session.renew(self.at),
-            Input::Asked(_, exchange, frame) => self.asked(exchange, frame),
-            Input::Answered(_, id, _) if self.session.spent.is_away(self.at) => self.lost(id),
-            Input::Answered(_, id, frame) => self.answered(id, frame)?,
-            Input::Lost(_, id) => self.lost(id),
-            Input::Unoffered(_, id) => {
+            ProtocolInput::Disconnected(_) => self.session.renew(self.at),
+            ProtocolInput::Asked(_, exchange, frame) => self.asked(exchange, frame),
+            ProtocolInput::Answered(_, id, _) if self.session.spent.is_away(self.at) => {
+                self.lost(id);
+            }
+            ProtocolInput::Answered(_, id, frame) => self.answered(id, frame)?,
+            ProtocolInput::Lost(_, id) => self.lost(id),
+            ProtocolInput::Unoffered(_, id) => {
                 let is_open = self.session.expected.contains_key(&id);
                 self.lost(id);
-                // Whoever has greeted on this connection has approved this node meanwhile.
+                // A peer that has greeted on this connection has approved this node in the
+                // meantime.
                 if is_open && self.session.theirs.is_none() {
                     self.session.state = SyncState::Refused(NOT_PAIRED.into());
                 }
             }
-            Input::Queued(_) => self.queued()?,
-            Input::Applied(_, id, outcomes) => self.applied(id, &outcomes)?,
-            Input::GoneThrough(_, bytes) => {
-                self.go_through_for(Work::Brought, bytes / ROW_BYTES as u64);
+            ProtocolInput::Queued(_) => self.queued()?,
+            ProtocolInput::Applied(_, id, outcomes) => self.applied(id, &outcomes)?,
+            ProtocolInput::GoneThrough(_, bytes) => {
+                self.charge_rows_for(ReadPurpose::Brought, bytes / ROW_BYTES as u64);
             }
-            Input::NotReread(_) => self.not_reread(),
-            // The peer has heard it, and writes it down each time.
-            Input::NotTold(_) => self.session.tell_at = Some(self.at + DEFERRED_RETRY_MS),
-            Input::Sync(_) => {
-                // What the peer said before is no answer to this.
+            ProtocolInput::NotReread(_) => self.not_reread(),
+            // The peer received the receipts and would write them again each time, so wait.
+            ProtocolInput::NotTold(_) => self.session.tell_at = Some(self.at + DEFERRED_RETRY_MS),
+            ProtocolInput::Sync(_) => {
+                // The peer's earlier refusal does not answer this request.
                 self.session.state = match std::mem::take(&mut self.session.state) {
                     SyncState::Refused(_) => SyncState::Unknown,
                     state => state,
@@ -255,21 +262,21 @@ impl Step<'_> {
                 (self.session.wants_compare, self.session.is_urgent) = (true, true);
                 (self.session.repeats, self.session.wait_until) = (0, self.at);
             }
-            Input::Tick => {}
+            ProtocolInput::Tick => {}
         }
         Ok(())
     }
 
-    // Asking.
+    // Sending requests.
 
-    pub(super) fn ask(&mut self, ask: &Ask, expected: Expected) {
+    pub(super) fn ask(&mut self, ask: &SyncRequest, expected: RequestPurpose) {
         let id = *self.next_id;
         *self.next_id += 1;
         self.session.expected.insert(id, expected);
         self.out.push(Output::Ask(self.peer, id, ask.encode()));
     }
 
-    pub(super) fn greeting(&self) -> Result<Greeting, Unreadable> {
+    pub(super) fn greeting(&self) -> Result<Greeting, StoreUnavailable> {
         Ok(Greeting {
             version: VERSION,
             store: self.view.store(),
@@ -279,16 +286,16 @@ impl Step<'_> {
         })
     }
 
-    fn greet(&mut self) -> Result<(), Unreadable> {
-        if !self.session.expects(&Expected::Hello) {
+    fn greet(&mut self) -> Result<(), StoreUnavailable> {
+        if !self.session.expects(&RequestPurpose::Hello) {
             let greeting = self.greeting()?;
             self.session.announced = greeting.head;
-            self.ask(&Ask::Hello(greeting), Expected::Hello);
+            self.ask(&SyncRequest::Hello(greeting), RequestPurpose::Hello);
         }
         Ok(())
     }
 
-    pub(super) fn greeted(&mut self, theirs: Greeting) -> Result<(), Unreadable> {
+    pub(super) fn greeted(&mut self, theirs: Greeting) -> Result<(), StoreUnavailable> {
         if theirs.version != VERSION {
             let why = format!("it speaks version {} of the protocol", theirs.version);
             self.session.state = SyncState::Refused(why);
@@ -310,13 +317,13 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Does what can be done next. A store that cannot be read leaves it for the next tick.
+    /// Does all work that is due. If the store is not readable, the next tick retries.
     fn drive(&mut self) {
         self.session.driven_at = self.at;
         let _ = self.try_drive();
     }
 
-    fn try_drive(&mut self) -> Result<(), Unreadable> {
+    fn try_drive(&mut self) -> Result<(), StoreUnavailable> {
         self.session.answering.take_if(|kept| self.at.saturating_sub(kept.since) >= KEPT_MS);
         if !self.session.is_connected || !self.view.is_approved(self.peer) {
             return Ok(());
@@ -336,9 +343,8 @@ impl Step<'_> {
         self.compare_if_due(theirs)
     }
 
-    /// Tells the peer that there is more, a moment after the first of several commits; and what it
-    /// has not heard.
-    fn announce(&mut self) -> Result<(), Unreadable> {
+    /// Announces new rows shortly after the first of several commits, and sends pending receipts.
+    fn announce(&mut self) -> Result<(), StoreUnavailable> {
         if self.session.tell_at.is_some_and(|due| due <= self.at) {
             self.session.tell_at = None;
             self.session.announce_at.get_or_insert(self.at);
@@ -349,13 +355,13 @@ impl Step<'_> {
             let head = self.view.outbox_head(self.peer)?;
             if head > self.session.announced {
                 self.session.announced = head;
-                self.ask(&Ask::Notify(head), Expected::Heard);
+                self.ask(&SyncRequest::Notify(head), RequestPurpose::Heard);
             }
         }
         Ok(())
     }
 
-    fn queued(&mut self) -> Result<(), Unreadable> {
+    fn queued(&mut self) -> Result<(), StoreUnavailable> {
         if self.session.theirs.is_some() {
             let due = self.at + self.settings.debounce_ms;
             self.session.announce_at.get_or_insert(due);
@@ -364,74 +370,86 @@ impl Step<'_> {
         Ok(())
     }
 
-    pub(super) fn tell_receipts(&mut self) -> Result<(), Unreadable> {
+    pub(super) fn tell_receipts(&mut self) -> Result<(), StoreUnavailable> {
         if self.session.tell_at.is_some() {
             return Ok(());
         }
         let mut receipts = self.view.receipts(self.peer)?;
         receipts.truncate(RECEIPTS_MAX);
-        let is_telling = |expected: &Expected| matches!(expected, Expected::Receipts(_));
+        let is_telling =
+            |expected: &RequestPurpose| matches!(expected, RequestPurpose::Receipts(_));
         if !receipts.is_empty() && !self.session.expected.values().any(is_telling) {
-            self.ask(&Ask::Acknowledge(receipts.clone()), Expected::Receipts(receipts));
+            self.ask(
+                &SyncRequest::Acknowledge(receipts.clone()),
+                RequestPurpose::Receipts(receipts),
+            );
         }
         Ok(())
     }
 
-    // Answers to what was asked.
+    // Processing answers.
 
-    fn answered(&mut self, id: u64, frame: &[u8]) -> Result<(), Unreadable> {
+    fn answered(&mut self, id: u64, frame: &[u8]) -> Result<(), StoreUnavailable> {
         let Some(expected) = self.session.expected.remove(&id) else { return Ok(()) };
-        let heard = self.heard(frame, expected);
+        let handled = self.handle_answer(frame, expected);
         if !self.view.is_mine(self.peer) {
             let wait = self.session.spent.answer(frame.len(), self.at, &self.settings.budget);
             self.session.wait_until = self.session.wait_until.max(self.at + wait);
         }
-        heard
+        handled
     }
 
-    fn heard(&mut self, frame: &[u8], expected: Expected) -> Result<(), Unreadable> {
-        let answer = match Answer::decode(frame) {
+    fn handle_answer(
+        &mut self,
+        frame: &[u8],
+        expected: RequestPurpose,
+    ) -> Result<(), StoreUnavailable> {
+        let answer = match SyncResponse::decode(frame) {
             Ok(answer) => answer,
             Err(refusal) => {
                 self.fault(&format!("an answer that cannot be read: {refusal}"));
-                self.undo(&expected);
+                self.release_request(&expected);
                 return Ok(());
             }
         };
         match (answer, expected) {
-            (Answer::Hello(theirs), Expected::Hello) => self.greeted(theirs)?,
-            (Answer::Page(items, end, more), Expected::Page(from)) => {
+            (SyncResponse::Hello(theirs), RequestPurpose::Hello) => self.greeted(theirs)?,
+            (SyncResponse::Page(items, end, more), RequestPurpose::Page(from)) => {
                 self.page(items, from, end, more)?;
             }
-            (Answer::UnknownCursor, Expected::Page(Some(_))) => self.cursor_is_unknown(),
-            (Answer::Records(records), Expected::Records) => self.fetched(records),
-            (Answer::Compare(message), Expected::Compare) => self.compared(&message)?,
-            (Answer::Done, Expected::Heard) => {}
-            (Answer::Done, Expected::Receipts(receipts)) => {
+            (SyncResponse::UnknownCursor, RequestPurpose::Page(Some(_))) => {
+                self.cursor_is_unknown();
+            }
+            (SyncResponse::Records(records), RequestPurpose::Records) => self.fetched(records),
+            (SyncResponse::Compare(message), RequestPurpose::Compare) => {
+                self.continue_comparison(&message)?;
+            }
+            (SyncResponse::Done, RequestPurpose::Heard) => {}
+            (SyncResponse::Done, RequestPurpose::Receipts(receipts)) => {
                 self.out.push(Output::Told(self.peer, receipts));
-                // Once that is noted, what did not fit is due.
+                // Once delivery is recorded, the remaining receipts are due.
                 let due = self.at + self.settings.debounce_ms.max(1);
                 self.session.announce_at.get_or_insert(due);
             }
-            (Answer::Later(ms), Expected::Compare) => {
-                self.undo(&Expected::Compare);
-                // Reading goes on meanwhile.
+            (SyncResponse::Later(ms), RequestPurpose::Compare) => {
+                self.release_request(&RequestPurpose::Compare);
+                // Reading continues meanwhile.
                 self.session.rest_until = self.at + u64::from(ms).max(1);
             }
-            (Answer::Later(ms), expected) => {
-                self.undo(&expected);
+            (SyncResponse::Later(ms), expected) => {
+                self.release_request(&expected);
                 let until = self.at + u64::from(ms).max(1);
                 self.session.wait_until = until;
                 self.session.announce_at = self.session.announce_at.map(|due| due.max(until));
             }
-            (Answer::Refused(why), expected) => {
-                self.undo(&expected);
+            (SyncResponse::Refused(why), expected) => {
+                self.release_request(&expected);
                 self.session.state = SyncState::Refused(reason(&why));
                 self.session.wait_until = self.at + DEFERRED_RETRY_MS;
             }
             (_, expected) => {
-                self.undo(&expected);
-                self.fault("an answer to something else");
+                self.release_request(&expected);
+                self.fault("an answer of the wrong type");
             }
         }
         Ok(())
@@ -439,38 +457,38 @@ impl Step<'_> {
 
     fn lost(&mut self, id: u64) {
         if let Some(expected) = self.session.expected.remove(&id) {
-            self.undo(&expected);
+            self.release_request(&expected);
             self.session.wait_until = self.session.wait_until.max(self.at + RETRY_MS);
         }
     }
 
-    /// What was asked for did not come: it may be asked for again.
-    fn undo(&mut self, expected: &Expected) {
+    /// The request failed, so it may be sent again.
+    fn release_request(&mut self, expected: &RequestPurpose) {
         match expected {
-            Expected::Page(_) => self.session.is_asking = false,
-            Expected::Records => {
+            RequestPurpose::Page(_) => self.session.is_asking = false,
+            RequestPurpose::Records => {
                 for page in &mut self.session.pages {
                     page.is_fetching = false;
                 }
             }
-            Expected::Compare => {
+            RequestPurpose::Compare => {
                 self.session.compare = None;
                 self.session.want_compare();
             }
-            Expected::Heard => {
+            RequestPurpose::Heard => {
                 self.session.announced = 0;
                 self.session.announce_at.get_or_insert(self.at + RETRY_MS);
             }
-            Expected::Receipts(_) => {
+            RequestPurpose::Receipts(_) => {
                 self.session.announce_at.get_or_insert(self.at + RETRY_MS);
             }
-            Expected::Hello => {}
+            RequestPurpose::Hello => {}
         }
     }
 
-    // What a peer does wrong.
+    // Budgets and faults.
 
-    pub(super) fn pay(&mut self, bytes: usize) -> Allowance {
+    pub(super) fn charge_frame(&mut self, bytes: usize) -> Allowance {
         if self.view.is_mine(self.peer) {
             return Allowance::Fine;
         }
@@ -479,48 +497,48 @@ impl Step<'_> {
         allowance
     }
 
-    /// Counts rows of the store that are gone through because the peer asks for it.
-    pub(super) fn go_through(&mut self, rows: u64) {
-        self.go_through_for(Work::Asked, rows);
+    /// Charges store rows read because the peer asked for them.
+    pub(super) fn charge_rows(&mut self, rows: u64) {
+        self.charge_rows_for(ReadPurpose::Asked, rows);
     }
 
-    /// Counts rows of the store that are gone through for the peer's sake.
-    pub(super) fn go_through_for(&mut self, work: Work, rows: u64) {
+    /// Charges store rows read on the peer's behalf, by purpose.
+    pub(super) fn charge_rows_for(&mut self, work: ReadPurpose, rows: u64) {
         if !self.view.is_mine(self.peer) {
             self.session.spent.rows(work, rows, self.at, &self.settings.budget);
         }
     }
 
-    /// Counts records that came, and entries that turned out to be new: what a peer calls new is its
-    /// own word.
-    pub(super) fn take_in(&mut self, records: usize, new_entries: usize) {
+    /// Counts accepted records, and entries that turned out to be new. A peer's own claim that an
+    /// entry is new does not count.
+    pub(super) fn count_intake(&mut self, records: usize, new_entries: usize) {
         if !self.view.is_mine(self.peer) {
             let taken = (records, new_entries);
-            self.session.spent.take_in(taken, self.at, &self.settings.budget);
+            self.session.spent.count_intake(taken, self.at, &self.settings.budget);
         }
     }
 
-    /// How long it is waited before more is asked for.
-    pub(super) fn rest_of_intake(&mut self) -> u64 {
+    /// How long to wait before more records are requested.
+    pub(super) fn intake_wait(&mut self) -> u64 {
         match self.view.is_mine(self.peer) {
             true => 0,
-            false => self.session.spent.rest_of_intake(self.at, &self.settings.budget),
+            false => self.session.spent.intake_wait(self.at, &self.settings.budget),
         }
     }
 
-    /// How long it has to wait before more is gone through because it asks for it.
-    pub(super) fn rest_of_rows(&mut self) -> u64 {
-        self.rest_for(Work::Asked)
+    /// How long the peer has to wait before more rows are read at its request.
+    pub(super) fn rows_wait(&mut self) -> u64 {
+        self.rows_wait_for(ReadPurpose::Asked)
     }
 
-    /// How long it has to wait before more is gone through for its sake.
-    pub(super) fn rest_for(&mut self, work: Work) -> u64 {
-        self.session.spent.rest_of_rows(work, self.at, &self.settings.budget)
+    /// How long the peer has to wait before more rows are read for this purpose.
+    pub(super) fn rows_wait_for(&mut self, work: ReadPurpose) -> u64 {
+        self.session.spent.rows_wait(work, self.at, &self.settings.budget)
     }
 
-    /// Whether twice as much was gone through as may be because it asks for it.
+    /// True if the peer's requests have read twice the allowed rows.
     pub(super) fn is_far_over(&self) -> bool {
-        self.session.spent.is_far_over_rows(Work::Asked, &self.settings.budget)
+        self.session.spent.is_far_over_rows(ReadPurpose::Asked, &self.settings.budget)
     }
 
     fn enforce(&mut self, allowance: Allowance) {
@@ -535,8 +553,8 @@ impl Step<'_> {
         self.enforce(allowance);
     }
 
-    pub(super) fn faults(&mut self, faults: Vec<Fault>) {
-        for Fault(what) in faults {
+    pub(super) fn faults(&mut self, faults: Vec<RecordFault>) {
+        for RecordFault(what) in faults {
             self.fault(&what);
         }
     }

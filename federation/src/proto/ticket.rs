@@ -1,47 +1,50 @@
-//! A ticket: what one operator hands to another so that two nodes may pair.
+//! A ticket, which one operator gives to another so that two nodes can pair.
 //!
-//! It names the inviting node, where it can be reached, what the joiner is to be, until when, and a
-//! secret that is good once. The secret is proved to the inviter, never sent. A ticket is text that
-//! survives mail and chat: one word of lower-case letters and digits, with a checksum.
+//! It contains the inviting node, its addresses, the role of the joiner, an expiry time and a
+//! single-use secret. The joiner proves knowledge of the secret to the inviter and never sends it.
+//! A ticket is text that survives mail and chat: one word of lower-case letters and digits with a
+//! checksum.
 
 use super::limits::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, NAME_CHARS_MAX};
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::wire::{self, bounded::Bounds};
+use klnode_crdt::wire;
+use klnode_crdt::wire::msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the joiner is to be.
+/// The role the joiner gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Offer {
+pub enum JoinOffer {
     /// Another node of the same person.
     #[serde(rename = "mine")]
     Mine,
-    /// A member of a workspace: its id and what the inviter calls it.
+    /// A member of a workspace: its id and the inviter's name for it.
     #[serde(rename = "member")]
     Member(WorkspaceId, String),
 }
 
-/// The secret of a ticket; good once.
+/// The single-use secret of a ticket.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(serde_bytes::ByteArray<16>);
 
 impl Secret {
-    /// From random bytes.
+    /// Wraps 16 random bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes.into())
     }
 
-    /// What the ticket is called without giving the secret away.
+    /// The ticket's name, a hash that does not reveal the secret.
     pub fn name(&self) -> [u8; 16] {
         let mut name = [0; 16];
         name.copy_from_slice(&self.keyed("name", &[]).as_bytes()[..16]);
         name
     }
 
-    /// What only the two who know the secret can say about these parts, for one purpose.
+    /// A keyed hash of these parts for one purpose, which only the holders of the secret can
+    /// compute.
     pub(super) fn keyed(&self, purpose: &str, parts: &[&[u8]]) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_derive_key("klnode v1 pairing");
         hasher.update(&self.0[..]);
@@ -59,7 +62,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// An invitation, as it is handed over.
+/// An invitation as it is handed over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     #[serde(rename = "v")]
@@ -67,45 +70,45 @@ pub struct Ticket {
     /// The inviting node.
     #[serde(rename = "a")]
     pub inviter: AuthorId,
-    /// Where it can be reached.
+    /// Addresses at which the inviter can be reached.
     #[serde(rename = "m")]
     pub addresses: Vec<String>,
-    /// What the joiner is to be.
+    /// The role the joiner gets.
     #[serde(rename = "o")]
-    pub offer: Offer,
-    /// Until when it is good.
+    pub offer: JoinOffer,
+    /// The ticket cannot be used after this time.
     #[serde(rename = "t")]
     pub expires: WallTime,
-    /// Good once.
+    /// Single-use secret that the joiner proves to know.
     #[serde(rename = "s")]
     pub secret: Secret,
 }
 
-/// Why a text is no ticket.
+/// Why a text is not a valid ticket.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTicket {
-    /// Something else.
-    #[error("read the ticket: it does not begin with `{PREFIX}`")]
+    /// The text does not start like a ticket.
+    #[error("This is not a ticket: it does not begin with `{PREFIX}`.")]
     NotATicket,
-    /// A letter was lost or changed on the way.
-    #[error("read the ticket: it is damaged; copy it again, whole")]
+    /// The checksum is wrong: a character was lost or changed.
+    #[error("The ticket is damaged. Copy it again in full.")]
     Damaged,
-    /// A later version wrote it.
-    #[error("read the ticket: it was made by a newer klnode (version {0})")]
+    /// A later version of klnode issued the ticket.
+    #[error("The ticket was made by a newer klnode (version {0}). Upgrade this node.")]
     Newer(u8),
 }
 
 const PREFIX: &str = "klnode1";
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
-const BOUNDS: Bounds = Bounds { bytes_max: 8 * 1024, items_max: 256 };
+const BOUNDS: MsgpackLimits = MsgpackLimits { bytes_max: 8 * 1024, items_max: 256 };
 
 impl Ticket {
-    /// A ticket of this version. Addresses beyond the limit are left out.
+    /// Creates a ticket of the current version. Addresses beyond the limit are dropped.
     pub fn new(
         inviter: AuthorId,
         addresses: &[String],
-        offer: Offer,
+        offer: JoinOffer,
         expires: WallTime,
         secret: Secret,
     ) -> Self {
@@ -130,8 +133,7 @@ impl fmt::Display for Ticket {
     }
 }
 
-/// Whether a workspace may be called so: a word that is shown and typed as it is, and is no id of
-/// another.
+/// True if a workspace may have this name: one plain word that is not another workspace's id.
 pub fn is_workspace_name(name: &str) -> bool {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     let characters = name.chars().count();
@@ -159,8 +161,8 @@ impl FromStr for Ticket {
         let is_sound = ticket.addresses.len() <= ADDRESSES_MAX
             && ticket.addresses.iter().all(fits)
             && match &ticket.offer {
-                Offer::Mine => true,
-                Offer::Member(_, name) => is_workspace_name(name),
+                JoinOffer::Mine => true,
+                JoinOffer::Member(_, name) => is_workspace_name(name),
             };
         match (ticket.version, is_sound) {
             (VERSION, true) => Ok(ticket),
@@ -178,14 +180,14 @@ mod tests {
         Ticket::new(
             AuthorId::from_bytes([1; 32]),
             &["/ip4/192.0.2.1/tcp/4001".to_owned()],
-            Offer::Member(WorkspaceId::from_bytes([2; 16]), "team".into()),
+            JoinOffer::Member(WorkspaceId::from_bytes([2; 16]), "team".into()),
             WallTime::from_millis(1_000),
             Secret::from_bytes([3; 16]),
         )
     }
 
     #[test]
-    fn a_ticket_reads_back_also_from_upper_case_and_broken_lines() {
+    fn a_ticket_parses_from_upper_case_and_broken_lines() {
         let text = ticket().to_string();
         assert_eq!(text.parse(), Ok(ticket()));
         let (one, two) = text.split_at(30);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_letter_is_noticed() {
+    fn every_changed_letter_is_detected() {
         let text = ticket().to_string();
         for at in PREFIX.len()..text.len() {
             let mut letters: Vec<char> = text.chars().collect();
@@ -206,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_is_called_by_a_word_that_begins_with_a_letter_or_digit() {
+    fn a_workspace_name_is_one_word_that_starts_with_a_letter_or_digit() {
         for right in ["team", "2nd-team", "Größe", "a.b_c-"] {
             assert!(is_workspace_name(right), "{right}");
         }
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_a_ticket_for_a_log_shows_no_secret() {
+    fn debug_output_of_a_ticket_hides_the_secret() {
         let secret = data_encoding::HEXLOWER.encode(&[3; 16]);
         let shown = format!("{:?}", ticket());
         assert!(!shown.contains(&secret) && !shown.contains("[3, 3"));

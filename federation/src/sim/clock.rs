@@ -1,21 +1,21 @@
-//! A node's wall clock, which may be wrong: set off, jumping, or standing still.
+//! A node's wall clock, which may be wrong: offset, jumping or stopped.
 //!
-//! The simulation itself has one time, in milliseconds from its start, that only ever grows. A
-//! clock turns it into what one node believes.
+//! The simulation has one time, in milliseconds from its start, which only grows. A clock converts
+//! it to the time one node believes.
 
-/// The wall time at which every simulation starts, in milliseconds since 1970: late enough that a
-/// clock may be set far back.
+/// Wall time at which every simulation starts, in milliseconds since 1970. It is late enough that a
+/// clock can be set far back.
 pub const START_MS: u64 = 1_700_000_000_000;
 
-/// What one node's clock shows.
+/// The wall clock of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Clock {
+pub(super) struct SimClock {
     offset_ms: i64,
-    /// What it has shown since it stopped.
+    /// The time it shows while it is stopped.
     frozen_at_ms: Option<u64>,
 }
 
-impl Clock {
+impl SimClock {
     pub(super) fn read(&self, now_ms: u64) -> u64 {
         let going = START_MS.saturating_add(now_ms).saturating_add_signed(self.offset_ms);
         self.frozen_at_ms.unwrap_or(going)
@@ -25,7 +25,7 @@ impl Clock {
         self.offset_ms = offset_ms;
     }
 
-    /// Moves the clock by so much, whether it goes or stands still.
+    /// Moves the clock by an amount, whether it runs or is stopped.
     pub(super) fn jump(&mut self, by_ms: i64) {
         self.offset_ms = self.offset_ms.saturating_add(by_ms);
         if let Some(shown) = &mut self.frozen_at_ms {
@@ -37,7 +37,7 @@ impl Clock {
         self.frozen_at_ms = Some(self.read(now_ms));
     }
 
-    /// Lets it go on from what it shows: it stays behind by the time it stood still.
+    /// Restarts the clock from the time it shows, so it stays behind by the time it was stopped.
     pub(super) fn thaw(&mut self, now_ms: u64) {
         if let Some(shown) = self.frozen_at_ms.take() {
             let missed = self.read(now_ms).saturating_sub(shown);
@@ -52,8 +52,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_goes_jumps_and_stands_still() {
-        let mut clock = Clock::default();
+    fn a_clock_runs_jumps_and_stops() {
+        let mut clock = SimClock::default();
         assert_eq!(clock.read(5), START_MS + 5);
         clock.jump(-10);
         assert_eq!(clock.read(20), START_MS + 10);

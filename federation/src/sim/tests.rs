@@ -1,20 +1,20 @@
-//! Each knob by itself, and that a seed decides everything.
+//! Tests of each fault by itself, and of reproducibility from a seed.
 
-use super::random::Random;
+use super::rng::Random;
 use super::*;
 
-fn calm(nodes: usize) -> Network<u32> {
-    Network::new(1, nodes, Knobs::calm())
+fn calm(nodes: usize) -> SimNetwork<u32> {
+    SimNetwork::new(1, nodes, Knobs::calm())
 }
 
 /// Everything that arrives from now on, as (time, from, to, message).
-fn arrivals(network: &mut Network<u32>) -> Vec<(u64, usize, usize, u32)> {
+fn arrivals(network: &mut SimNetwork<u32>) -> Vec<(u64, usize, usize, u32)> {
     let mut all = Vec::new();
     while let Some((now, delivery)) = network.advance() {
         match delivery {
-            Delivery::Message { from, to, message } => all.push((now, from, to, message)),
-            Delivery::Timer { node, message } => all.push((now, node, node, message)),
-            Delivery::Script { message } => all.push((now, usize::MAX, usize::MAX, message)),
+            Arrival::Message { from, to, message } => all.push((now, from, to, message)),
+            Arrival::Timer { node, message } => all.push((now, node, node, message)),
+            Arrival::Script { message } => all.push((now, usize::MAX, usize::MAX, message)),
         }
     }
     all
@@ -28,13 +28,13 @@ fn a_calm_network_delivers_everything_in_order() {
     }
     let arrived = arrivals(&mut network);
     assert_eq!(arrived, (0..100).map(|n| (1, 0, 1, n)).collect::<Vec<_>>());
-    assert_eq!(network.counts(), Counts { delivered: 100, ..Counts::default() });
+    assert_eq!(network.counts(), FaultCounts { delivered: 100, ..FaultCounts::default() });
     assert_eq!(network.advance(), None);
 }
 
 #[test]
-fn latency_stays_in_its_range_and_keeps_the_order_of_a_link() {
-    let mut network = Network::new(1, 3, Knobs { latency_ms: 10..=90, ..Knobs::calm() });
+fn latency_stays_in_range_and_keeps_the_order() {
+    let mut network = SimNetwork::new(1, 3, Knobs { latency_ms: 10..=90, ..Knobs::calm() });
     for number in 0..500 {
         network.send(0, 1, number);
         network.send(2, 1, number);
@@ -48,9 +48,9 @@ fn latency_stays_in_its_range_and_keeps_the_order_of_a_link() {
 }
 
 #[test]
-fn loss_is_as_likely_as_it_says() {
+fn the_loss_rate_matches_its_probability() {
     for (seed, loss) in [(1, 0), (2, 10), (3, 100), (4, 300), (5, 1000)] {
-        let mut network = Network::new(seed, 2, Knobs { loss, ..Knobs::calm() });
+        let mut network = SimNetwork::new(seed, 2, Knobs { loss, ..Knobs::calm() });
         let sent = 100_000_u64;
         for _ in 0..sent {
             network.send(0, 1, 0_u8);
@@ -70,9 +70,9 @@ fn loss_is_as_likely_as_it_says() {
 }
 
 #[test]
-fn a_repeated_message_arrives_twice() {
+fn a_duplicated_message_arrives_twice() {
     let knobs = Knobs { duplication: 1000, reordering_ms_max: 50, ..Knobs::calm() };
-    let mut network = Network::new(1, 2, knobs);
+    let mut network = SimNetwork::new(1, 2, knobs);
     for number in 0..100 {
         network.send(0, 1, number);
     }
@@ -85,7 +85,7 @@ fn a_repeated_message_arrives_twice() {
 #[test]
 fn reordered_messages_overtake_each_other_and_none_is_lost() {
     let knobs = Knobs { reordering: 500, reordering_ms_max: 50, ..Knobs::calm() };
-    let mut network = Network::new(1, 2, knobs);
+    let mut network = SimNetwork::new(1, 2, knobs);
     for number in 0..100 {
         network.send(0, 1, number);
     }
@@ -97,7 +97,7 @@ fn reordered_messages_overtake_each_other_and_none_is_lost() {
 }
 
 #[test]
-fn a_cut_link_loses_what_is_sent_and_what_is_under_way() {
+fn a_cut_link_loses_new_and_in_flight_messages() {
     let mut network = calm(3);
     network.send(0, 1, 1);
     network.part(&[0]);
@@ -110,7 +110,7 @@ fn a_cut_link_loses_what_is_sent_and_what_is_under_way() {
     network.heal();
     network.send(0, 1, 5);
     assert_eq!(arrivals(&mut network), [(2, 0, 1, 5)]);
-    // A connection that broke for a moment has lost what was on it.
+    // A connection that broke for a moment has lost its messages in flight.
     network.send(0, 1, 6);
     network.part(&[0]);
     network.heal();
@@ -118,7 +118,7 @@ fn a_cut_link_loses_what_is_sent_and_what_is_under_way() {
 }
 
 #[test]
-fn a_partition_separates_its_sides_alone() {
+fn a_partition_cuts_only_links_between_its_sides() {
     let mut network = calm(4);
     network.part(&[0, 1]);
     for (from, to) in [(0, 1), (0, 2), (1, 3), (2, 3), (3, 0)] {
@@ -132,7 +132,7 @@ fn a_partition_separates_its_sides_alone() {
 }
 
 #[test]
-fn a_crash_loses_messages_both_ways_and_timers() {
+fn a_crash_loses_messages_and_timers() {
     let mut network = calm(3);
     network.send(0, 1, 1);
     network.send(1, 2, 2);
@@ -145,7 +145,7 @@ fn a_crash_loses_messages_both_ways_and_timers() {
     network.send(0, 1, 7);
     network.timer(1, 65, 9);
     assert!(!network.is_up(1));
-    // Back before any of it would have arrived: it is another life.
+    // The node restarts before the messages would have arrived; they still are lost.
     network.restart(1);
     network.timer(1, 70, 8);
     let expected = [(1, 0, 2, 3), (50, 2, 2, 5), (60, usize::MAX, usize::MAX, 6), (70, 1, 1, 8)];
@@ -155,35 +155,35 @@ fn a_crash_loses_messages_both_ways_and_timers() {
 }
 
 #[test]
-fn timers_come_at_their_time_and_never_before_now() {
+fn timers_fire_at_their_time_and_never_in_the_past() {
     let mut network = calm(1);
     network.timer(0, 500, 2);
     network.timer(0, 100, 1);
-    assert_eq!(network.advance(), Some((100, Delivery::Timer { node: 0, message: 1 })));
+    assert_eq!(network.advance(), Some((100, Arrival::Timer { node: 0, message: 1 })));
     network.timer(0, 50, 3);
     assert_eq!(arrivals(&mut network), [(100, 0, 0, 3), (500, 0, 0, 2)]);
     assert_eq!(network.now_ms(), 500);
 }
 
 #[test]
-fn clocks_are_wrong_one_by_one() {
+fn clocks_of_nodes_differ_independently() {
     let mut network = calm(4);
     network.set_clock_offset(1, -5);
-    network.cause(&Fault::Jumped { node: 2, by_ms: 1000 });
-    network.cause(&Fault::Froze { node: 3 });
+    network.cause(&ClockFault::Jumped { node: 2, by_ms: 1000 });
+    network.cause(&ClockFault::Froze { node: 3 });
     network.at(100, 0);
     network.advance();
     let shown: Vec<u64> = (0..4).map(|node| network.wall_ms(node) - START_MS).collect();
     assert_eq!(shown, [100, 95, 1100, 0]);
-    network.cause(&Fault::Thawed { node: 3 });
+    network.cause(&ClockFault::Thawed { node: 3 });
     network.at(150, 0);
     network.advance();
     assert_eq!(network.wall_ms(3), START_MS + 50);
     assert_eq!((network.counts().jumped, network.counts().frozen), (1, 1));
 }
 
-/// Perhaps lets something go wrong with nodes, links or clocks, or come right again.
-fn disturb(network: &mut Network<u32>, dice: &mut Random) {
+/// Randomly breaks or repairs nodes, links or clocks.
+fn disturb(network: &mut SimNetwork<u32>, dice: &mut Random) {
     let (node, now) = (dice.below(5) as usize, network.now_ms());
     match dice.below(40) {
         0 => network.part(&[node]),
@@ -195,16 +195,16 @@ fn disturb(network: &mut Network<u32>, dice: &mut Random) {
         }
         7 => {
             let by_ms = dice.within(0..=20_000) as i64 - 10_000;
-            network.cause(&Fault::Jumped { node, by_ms });
+            network.cause(&ClockFault::Jumped { node, by_ms });
         }
-        8 => network.cause(&Fault::Froze { node }),
-        9 => network.cause(&Fault::Thawed { node }),
+        8 => network.cause(&ClockFault::Froze { node }),
+        9 => network.cause(&ClockFault::Thawed { node }),
         _ => {}
     }
 }
 
-/// A busy simulation: everyone gossips, everything goes wrong.
-fn run(seed: u64) -> (u64, Counts, u64) {
+/// A busy simulation in which every node gossips and every fault occurs.
+fn run(seed: u64) -> (u64, FaultCounts, u64) {
     let knobs = Knobs {
         latency_ms: 5..=200,
         loss: 100,
@@ -212,22 +212,22 @@ fn run(seed: u64) -> (u64, Counts, u64) {
         reordering: 100,
         reordering_ms_max: 1_000,
     };
-    let (mut network, mut dice) = (Network::new(seed, 5, knobs), Random::new(seed));
+    let (mut network, mut dice) = (SimNetwork::new(seed, 5, knobs), Random::new(seed));
     for node in 0..5 {
         network.timer(node, 0, 0);
     }
     network.at(60_000, 1);
     while let Some((now, delivery)) = network.advance() {
         match delivery {
-            Delivery::Timer { node, .. } => {
+            Arrival::Timer { node, .. } => {
                 for to in 0..5 {
                     network.send(node, to, 2);
                 }
                 network.timer(node, now + 100, 0);
                 disturb(&mut network, &mut dice);
             }
-            Delivery::Script { .. } => break,
-            Delivery::Message { .. } => {}
+            Arrival::Script { .. } => break,
+            Arrival::Message { .. } => {}
         }
     }
     let clocks = (0..5).map(|node| network.wall_ms(node)).fold(0, u64::wrapping_add);
@@ -235,7 +235,7 @@ fn run(seed: u64) -> (u64, Counts, u64) {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_trace_and_another_another() {
+fn equal_seeds_give_equal_traces_and_others_differ() {
     let traces: std::collections::BTreeSet<u64> = (0..50)
         .map(|seed| {
             let first = run(seed);
@@ -248,15 +248,15 @@ fn the_same_seed_gives_the_same_trace_and_another_another() {
 
 #[test]
 fn the_trace_of_a_seed_is_golden() {
-    // It changes only if the simulator itself changes; then old seeds mean something else.
+    // It changes only if the simulator changes; then old seeds mean something else.
     assert_eq!(run(7).0, 4_856_307_989_573_703_527);
 }
 
 #[test]
 fn every_fault_fires_for_some_seed() {
     let mut missing: Vec<&str> = Vec::new();
-    let counts: Vec<Counts> = (0..20).map(|seed| run(seed).1).collect();
-    let mut check = |name, pick: fn(&Counts) -> u64| {
+    let counts: Vec<FaultCounts> = (0..20).map(|seed| run(seed).1).collect();
+    let mut check = |name, pick: fn(&FaultCounts) -> u64| {
         if counts.iter().all(|counts| pick(counts) == 0) {
             missing.push(name);
         }
@@ -274,8 +274,8 @@ fn every_fault_fires_for_some_seed() {
 }
 
 #[test]
-fn other_knobs_hold_for_what_is_sent_from_then_on() {
-    let mut network = Network::new(1, 2, Knobs { loss: 1000, ..Knobs::calm() });
+fn new_knobs_apply_to_later_messages_only() {
+    let mut network = SimNetwork::new(1, 2, Knobs { loss: 1000, ..Knobs::calm() });
     network.send(0, 1, 1);
     network.set_knobs(Knobs::calm());
     network.send(0, 1, 2);
@@ -283,7 +283,7 @@ fn other_knobs_hold_for_what_is_sent_from_then_on() {
 }
 
 #[test]
-fn what_is_noted_is_part_of_the_trace() {
+fn notes_are_part_of_the_trace() {
     let (mut a, mut b) = (calm(1), calm(1));
     a.note(b"one");
     b.note(b"two");

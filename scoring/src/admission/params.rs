@@ -1,74 +1,74 @@
-//! The numbers of admission: weights, thresholds, and what each signal's function is made of.
+//! Parameters of the admission rule: weights, thresholds and the constants of each signal function.
 //!
 //! Separate because there are many and each carries its reason.
 
-use klnode_crdt::kind::Kind;
+use klnode_crdt::entry_type::EntryType;
 
-/// The numbers of admission.
+/// Parameters of the admission rule; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// The weight of confidence.
+    /// Weight of the confidence signal.
     pub confidence: f64,
-    /// The weight of provenance.
+    /// Weight of the provenance signal.
     pub provenance: f64,
-    /// The weight of the scan.
+    /// Weight of the scanner signal.
     pub scanner: f64,
-    /// The weight of the author's weight.
+    /// Weight of the federation signal, which carries the author weight.
     pub federation: f64,
-    /// The weight of how much was observed.
+    /// Weight of the observation mass signal.
     pub observation_mass: f64,
-    /// The weight of the type.
+    /// Weight of the entry type signal.
     pub kind: f64,
-    /// The weight of recency.
+    /// Weight of the recency signal.
     pub recency: f64,
 
-    /// Below this score an entry is rejected.
+    /// Scores below this value reject the entry.
     pub reject_below: f64,
-    /// Below this score an entry is held back.
+    /// Scores below this value keep a local entry a candidate.
     pub candidate_below: f64,
-    /// Below this score a foreign entry is held back.
+    /// Scores below this value keep a foreign entry a candidate.
     pub foreign_candidate_below: f64,
 
-    /// The mean at which confidence is worth nothing: two failures for each success.
+    /// Mean at which the confidence signal is 0: two failures for each success.
     pub mean_zero: f64,
-    /// The mean at which it is worth all.
+    /// Mean at which the confidence signal is 1.
     pub mean_one: f64,
-    /// What context citations are worth where no evidence is cited.
+    /// Provenance value of an entry with context citations but no evidence citation.
     pub context_only: f64,
-    /// What each citation of evidence leaves of what is missing.
+    /// Fraction of the missing provenance that remains after each evidence citation.
     pub citation_leaves: f64,
-    /// What a clean scan is worth: less than the reject threshold, when weighed.
+    /// Scanner value of a clean scan; multiplied by its weight it stays below the reject threshold.
     pub scan_safe: f64,
-    /// What a scan with a low finding is worth.
+    /// Scanner value of a scan whose worst finding is low.
     pub scan_low: f64,
-    /// The most that a foreign author weighs.
+    /// Highest weight that a foreign author can reach.
     pub foreign_weight_max: f64,
-    /// How fast the observation mass saturates.
+    /// Rate at which the observation mass signal saturates, per observation.
     pub mass_rate: f64,
-    /// What a type is worth that carries its own check: a finding.
+    /// Prior of an entry type that carries its own check: a finding.
     pub kind_checked: f64,
-    /// What a type is worth that says what to do: a skill, a lesson, a norm.
+    /// Prior of an entry type that prescribes an action: a skill, a lesson, a norm.
     pub kind_taught: f64,
-    /// What a type is worth that says what was: an experience, a spike, a playbook.
+    /// Prior of an entry type that describes the past: an experience, a spike, a playbook.
     pub kind_told: f64,
-    /// What a piece of the graph is worth: little by itself.
+    /// Prior of a graph element (entity or relation), which says little by itself.
     pub kind_graph: f64,
-    /// What a raw note is worth: it is not meant for retrieval.
+    /// Prior of a raw note, which is not meant for retrieval.
     pub kind_raw: f64,
-    /// Days after which a confirmation counts half.
+    /// Half-life of the recency signal, in days.
     pub half_life_days: f64,
 }
 
 impl Params {
-    /// What an entry of this type is worth before anything else is known.
+    /// Value of the entry type signal, before any evidence is known.
     #[must_use]
-    pub fn kind_prior(&self, kind: Kind) -> f64 {
+    pub fn kind_prior(&self, kind: EntryType) -> f64 {
         match kind {
-            Kind::Finding => self.kind_checked,
-            Kind::Skill | Kind::Lesson | Kind::Norm => self.kind_taught,
-            Kind::Experience | Kind::Spike | Kind::Playbook => self.kind_told,
-            Kind::Entity | Kind::Relation => self.kind_graph,
-            Kind::Signal | Kind::Friction | Kind::Calibration => self.kind_raw,
+            EntryType::Finding => self.kind_checked,
+            EntryType::Skill | EntryType::Lesson | EntryType::Norm => self.kind_taught,
+            EntryType::Experience | EntryType::Spike | EntryType::Playbook => self.kind_told,
+            EntryType::Entity | EntryType::Relation => self.kind_graph,
+            EntryType::Signal | EntryType::Friction | EntryType::Calibration => self.kind_raw,
         }
     }
 }

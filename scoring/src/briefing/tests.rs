@@ -1,7 +1,7 @@
-//! Vectors of the briefing: headings, order, the gate, and that order of input plays no part.
+//! Test vectors of the briefing: headings, order, the gate, and independence of the input order.
 
-use super::{Access, Facts, Params, Reason, Section, brief, section};
-use crate::rank::signals::Check;
+use super::{Access, BriefingFacts, Params, Section, SectionReason, brief, section};
+use crate::predicate::AnchorState;
 use crate::status::Status;
 use klnode_crdt::ids::EntryId;
 
@@ -10,11 +10,11 @@ fn entry(byte: u8) -> EntryId {
 }
 
 /// A verified, fresh, own entry.
-fn facts(byte: u8) -> Facts {
-    Facts {
+fn facts(byte: u8) -> BriefingFacts {
+    BriefingFacts {
         entry: entry(byte),
         status: Status::Verified,
-        check: Check::Nothing,
+        check: AnchorState::Nothing,
         freshness: 1.0,
         mean: 0.7,
         observations: 5.0,
@@ -26,78 +26,93 @@ fn facts(byte: u8) -> Facts {
     }
 }
 
-fn brought(byte: u8, days: u32, access: Access) -> Facts {
+fn brought(byte: u8, days: u32, access: Access) -> BriefingFacts {
     let status = Status::Candidate;
-    Facts { status, access, brought_days: Some(days), mean: 0.5, observations: 0.0, ..facts(byte) }
+    BriefingFacts {
+        status,
+        access,
+        brought_days: Some(days),
+        mean: 0.5,
+        observations: 0.0,
+        ..facts(byte)
+    }
 }
 
 #[test]
-fn an_entry_stands_under_one_heading_and_what_warns_comes_first() {
+fn an_entry_is_under_one_heading_and_warnings_take_precedence() {
     let own = facts(1);
-    let active = Facts { status: Status::Active, ..own };
+    let active = BriefingFacts { status: Status::Active, ..own };
     for (name, given, expect) in [
-        ("verified and fresh", own, Some((Section::Verified, Reason::Fresh))),
+        ("verified and fresh", own, Some((Section::Verified, SectionReason::Fresh))),
         (
             "at the limit",
-            Facts { freshness: 0.25, ..own },
-            Some((Section::Verified, Reason::Fresh)),
+            BriefingFacts { freshness: 0.25, ..own },
+            Some((Section::Verified, SectionReason::Fresh)),
         ),
-        ("faded", Facts { freshness: 0.24, ..own }, Some((Section::Stale, Reason::Faded))),
+        (
+            "faded",
+            BriefingFacts { freshness: 0.24, ..own },
+            Some((Section::Stale, SectionReason::Faded)),
+        ),
         (
             "verified and broken",
-            Facts { check: Check::Broken, freshness: 0.0, ..own },
-            Some((Section::Stale, Reason::Broken)),
+            BriefingFacts { check: AnchorState::Broken, freshness: 0.0, ..own },
+            Some((Section::Stale, SectionReason::Broken)),
         ),
         (
             "disputed and broken",
-            Facts { check: Check::Broken, is_disputed: true, ..own },
-            Some((Section::Stale, Reason::Broken)),
+            BriefingFacts { check: AnchorState::Broken, is_disputed: true, ..own },
+            Some((Section::Stale, SectionReason::Broken)),
         ),
         (
             "verified and disputed",
-            Facts { is_disputed: true, ..own },
-            Some((Section::Contested, Reason::Disputed)),
+            BriefingFacts { is_disputed: true, ..own },
+            Some((Section::Contested, SectionReason::Disputed)),
         ),
         (
             "a disputed candidate",
-            Facts { status: Status::Candidate, is_disputed: true, ..own },
-            Some((Section::Contested, Reason::Disputed)),
+            BriefingFacts { status: Status::Candidate, is_disputed: true, ..own },
+            Some((Section::Contested, SectionReason::Disputed)),
         ),
         (
             "stale",
-            Facts { status: Status::Stale, is_disputed: true, ..own },
-            Some((Section::Stale, Reason::Stale)),
+            BriefingFacts { status: Status::Stale, is_disputed: true, ..own },
+            Some((Section::Stale, SectionReason::Stale)),
         ),
         ("active and own is no news", active, None),
         (
             "brought today",
-            Facts { brought_days: Some(0), ..active },
-            Some((Section::Brought, Reason::Brought { days: 0 })),
+            BriefingFacts { brought_days: Some(0), ..active },
+            Some((Section::Brought, SectionReason::Brought { days: 0 })),
         ),
         (
             "brought at the limit",
-            Facts { brought_days: Some(14), ..active },
-            Some((Section::Brought, Reason::Brought { days: 14 })),
+            BriefingFacts { brought_days: Some(14), ..active },
+            Some((Section::Brought, SectionReason::Brought { days: 14 })),
         ),
-        ("brought long ago", Facts { brought_days: Some(15), ..active }, None),
-        ("not to be told", Facts { access: Access::Shut, ..own }, None),
-        ("archived", Facts { status: Status::Archived, check: Check::Broken, ..own }, None),
-        ("rejected", Facts { status: Status::Rejected, is_disputed: true, ..own }, None),
-        ("retracted", Facts { status: Status::Retracted, ..own }, None),
+        ("brought long ago", BriefingFacts { brought_days: Some(15), ..active }, None),
+        ("not to be told", BriefingFacts { access: Access::Shut, ..own }, None),
+        (
+            "archived",
+            BriefingFacts { status: Status::Archived, check: AnchorState::Broken, ..own },
+            None,
+        ),
+        ("rejected", BriefingFacts { status: Status::Rejected, is_disputed: true, ..own }, None),
+        ("retracted", BriefingFacts { status: Status::Retracted, ..own }, None),
     ] {
         assert_eq!(section(&given, &Params::default()), expect, "{name}");
     }
 }
 
 #[test]
-fn under_a_heading_thread_and_pin_come_first_then_belief_then_the_id() {
+fn under_a_heading_thread_and_pin_come_first_then_confidence_then_the_id() {
     let given = [
-        Facts { mean: 0.9, ..facts(9) },
-        Facts { mean: 0.9, observations: 6.0, ..facts(8) },
+        BriefingFacts { mean: 0.9, ..facts(9) },
+        BriefingFacts { mean: 0.9, observations: 6.0, ..facts(8) },
         facts(3),
         facts(2),
-        Facts { is_pinned: true, mean: 0.61, ..facts(7) },
-        Facts { is_in_thread: true, mean: 0.6, ..facts(6) },
+        BriefingFacts { is_pinned: true, mean: 0.61, ..facts(7) },
+        BriefingFacts { is_in_thread: true, mean: 0.6, ..facts(6) },
     ];
     let params = Params { section_entries_max: 9, ..Params::default() };
     let placed = brief(&given, &params).placed;
@@ -106,7 +121,7 @@ fn under_a_heading_thread_and_pin_come_first_then_belief_then_the_id() {
 }
 
 #[test]
-fn what_nobody_has_tried_takes_two_places_at_most_after_what_was_tried() {
+fn untried_entries_take_at_most_two_places_after_tried_ones() {
     let given = [
         brought(1, 0, Access::Untried),
         brought(2, 1, Access::Untried),
@@ -117,19 +132,19 @@ fn what_nobody_has_tried_takes_two_places_at_most_after_what_was_tried() {
     let briefing = brief(&given, &Params::default());
     let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
     assert_eq!(order, [4, 1, 2].map(entry), "the newest of each");
-    assert_eq!(briefing.left_out, [entry(3)], "what may not be told is not even counted");
-    // Under whatever heading: a disputed one takes a place as well.
-    let disputed = Facts { is_disputed: true, ..brought(6, 0, Access::Untried) };
+    assert_eq!(briefing.left_out, [entry(3)], "entries that may not be served are not counted");
+    // This holds under every heading: a disputed entry takes a place as well.
+    let disputed = BriefingFacts { is_disputed: true, ..brought(6, 0, Access::Untried) };
     let briefing = brief(&[given[0], given[1], disputed], &Params::default());
     let order: Vec<EntryId> = briefing.placed.iter().map(|placed| placed.entry).collect();
     assert_eq!(order, [6, 1].map(entry));
 }
 
 #[test]
-fn headings_come_in_their_order_are_bounded_and_share_what_matters() {
-    let mut given: Vec<Facts> = (1..=7).map(facts).collect();
-    given.push(Facts { is_disputed: true, ..facts(10) });
-    given.push(Facts { status: Status::Stale, ..facts(11) });
+fn headings_are_ordered_and_bounded_and_share_the_budget() {
+    let mut given: Vec<BriefingFacts> = (1..=7).map(facts).collect();
+    given.push(BriefingFacts { is_disputed: true, ..facts(10) });
+    given.push(BriefingFacts { status: Status::Stale, ..facts(11) });
     given.push(brought(12, 3, Access::Open));
     let briefing = brief(&given, &Params::default());
     let sections: Vec<Section> = briefing.placed.iter().map(|placed| placed.section).collect();
@@ -143,8 +158,8 @@ fn headings_come_in_their_order_are_bounded_and_share_what_matters() {
 }
 
 #[test]
-fn the_order_in_which_entries_come_plays_no_part() {
-    let mut given: Vec<Facts> = (1..=4).map(facts).collect();
+fn the_input_order_does_not_change_the_briefing() {
+    let mut given: Vec<BriefingFacts> = (1..=4).map(facts).collect();
     given.extend((5..=8).map(|byte| brought(byte, 2, Access::Untried)));
     let forwards = brief(&given, &Params::default());
     given.reverse();

@@ -1,14 +1,16 @@
-//! Vectors of confidence: the formula, the bounds on what others say, and what follows from them.
+//! Test vectors of confidence: the formula, the bounds on other authors, and their consequences.
 
-use super::{Author, Bound, Cell, Confidence, Params, Standing, cells, confidence};
-use crate::decay::{Ageing, Class};
-use klnode_crdt::gcounter::{Counted, Thousandths};
+use super::{
+    Author, AuthorRelation, Cell, Confidence, ContributionBound, Params, cells, confidence,
+};
+use crate::decay::{DecayClass, DecayInputs};
+use klnode_crdt::entry_view::AuthorCounts;
+use klnode_crdt::gcounter::{CountedAmount, Thousandths};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
-use klnode_crdt::view::Counts;
 
 const NOW: u32 = 20_000;
-const OWN: Standing = Standing::Own;
+const OWN: AuthorRelation = AuthorRelation::Own;
 
 fn cell(age: u32, successes: u64, failures: u64) -> Cell {
     let (successes, failures) = (Thousandths(successes * 1000), Thousandths(failures * 1000));
@@ -19,27 +21,31 @@ fn id(name: u8) -> AuthorId {
     AuthorId::from_bytes([name; 32])
 }
 
-fn member(weight: f64) -> Standing {
-    Standing::Member { weight }
+fn member(weight: f64) -> AuthorRelation {
+    AuthorRelation::Member { weight }
 }
 
-fn non_member(weight: f64, via: u8, via_weight: f64) -> Standing {
-    Standing::NonMember { weight, via: id(via), via_weight }
+fn non_member(weight: f64, via: u8, via_weight: f64) -> AuthorRelation {
+    AuthorRelation::NonMember { weight, via: id(via), via_weight }
 }
 
-fn judge(class: Class, archived_ago: Option<u32>, authors: &[(Standing, &[Cell])]) -> Confidence {
+fn judge(
+    class: DecayClass,
+    archived_ago: Option<u32>,
+    authors: &[(AuthorRelation, &[Cell])],
+) -> Confidence {
     let authors: Vec<Author<'_>> = (0_u8..=u8::MAX)
         .cycle()
         .zip(authors)
         .map(|(name, &(standing, cells))| Author { id: id(name), standing, cells })
         .collect();
     let archived = archived_ago.map(|ago| Day(NOW - ago));
-    confidence(&authors, Ageing { class, archived, now: Day(NOW) }, &Params::default())
+    confidence(&authors, DecayInputs { class, archived, now: Day(NOW) }, &Params::default())
 }
 
-/// Checks α and β of a permanent entry, in which only weights and bounds act.
-fn check(authors: &[(Standing, &[Cell])], alpha: f64, beta: f64) -> Confidence {
-    let given = judge(Class::Permanent, None, authors);
+/// Checks α and β of a permanent entry, for which only weights and bounds matter.
+fn check(authors: &[(AuthorRelation, &[Cell])], alpha: f64, beta: f64) -> Confidence {
+    let given = judge(DecayClass::Permanent, None, authors);
     expect(&given, alpha, beta);
     given
 }
@@ -51,12 +57,12 @@ fn expect(given: &Confidence, alpha: f64, beta: f64) {
 }
 
 #[test]
-fn what_a_view_counts_becomes_cells_of_their_own_days() {
+fn counts_of_a_view_become_dated_cells() {
     let counted = |age_days, amount| {
         let (amount, is_folded) = (Thousandths(amount), false);
-        Counted { age_days, amount, is_folded }
+        CountedAmount { age_days, amount, is_folded }
     };
-    let counts = Counts {
+    let counts = AuthorCounts {
         successes: vec![counted(0, 1_000), counted(3, 500)],
         failures: vec![counted(200, 2_000)],
         confirmations: vec![counted(1, 1_000)],
@@ -71,7 +77,7 @@ fn what_a_view_counts_becomes_cells_of_their_own_days() {
 }
 
 #[test]
-fn an_entry_nobody_observed_has_the_prior() {
+fn an_unobserved_entry_has_the_prior() {
     let given = check(&[], 5.0, 5.0);
     assert_eq!(given.posterior.mean(), 0.5);
     assert_eq!(given.effective_observations, 0.0);
@@ -84,25 +90,25 @@ fn own_cells_count_fully_and_without_a_bound() {
 }
 
 #[test]
-fn each_observation_fades_from_its_own_day() {
-    // 0.98^10 = 0.817073: the failure of today leaves the successes of ten days ago as they were.
-    let given = judge(Class::Ephemeral, None, &[(OWN, &[cell(10, 4, 0), cell(0, 0, 1)])]);
+fn each_observation_decays_from_its_own_day() {
+    // 0.98^10 = 0.817073: a failure today does not change the successes of ten days ago.
+    let given = judge(DecayClass::Ephemeral, None, &[(OWN, &[cell(10, 4, 0), cell(0, 0, 1)])]);
     expect(&given, 5.0 + 4.0 * 0.817_073, 6.0);
 }
 
 #[test]
-fn a_cell_dated_ahead_counts_from_its_day_on() {
+fn a_cell_dated_in_the_future_counts_from_its_day_on() {
     let ahead = Cell { day: Day(NOW + 1), ..cell(0, 3, 0) };
     check(&[(OWN, &[ahead])], 5.0, 5.0);
     check(&[(OWN, &[Cell { day: Day(NOW), ..ahead }])], 8.0, 5.0);
 }
 
 #[test]
-fn an_archived_entry_falls_to_its_prior_and_no_further() {
+fn an_archived_entry_decays_to_its_prior_and_no_further() {
     let cells = [cell(2, 40, 10)];
-    let given = judge(Class::Ephemeral, Some(2), &[(OWN, &cells)]);
+    let given = judge(DecayClass::Ephemeral, Some(2), &[(OWN, &cells)]);
     expect(&given, 5.0 + 40.0 * 0.7225, 5.0 + 10.0 * 0.7225);
-    let given = judge(Class::Ephemeral, Some(400), &[(OWN, &[cell(500, 40, 10)])]);
+    let given = judge(DecayClass::Ephemeral, Some(400), &[(OWN, &[cell(500, 40, 10)])]);
     expect(&given, 5.0, 5.0);
     assert!(given.posterior.alpha() >= 5.0 && given.posterior.beta() >= 5.0);
 }
@@ -110,9 +116,9 @@ fn an_archived_entry_falls_to_its_prior_and_no_further() {
 #[test]
 fn a_member_counts_by_its_weight_up_to_twenty_times_that_weight() {
     check(&[(member(0.5), &[cell(0, 8, 2)])], 9.0, 6.0);
-    // 100 observations at 0.5 are 50, of which 10 count, still four to one.
+    // 100 observations at 0.5 are 50, of which 10 count, still in the ratio 4 : 1.
     let given = check(&[(member(0.5), &[cell(0, 80, 20)])], 13.0, 7.0);
-    assert_eq!(given.contributions[0].bounds, [Bound::Member]);
+    assert_eq!(given.contributions[0].bounds, [ContributionBound::Member]);
     assert_eq!(given.contributions[0].mass_offered, 50.0);
     // Members are bounded one by one.
     let flood: &[Cell] = &[cell(0, 1_000, 0)];
@@ -126,15 +132,15 @@ fn a_counter_at_its_limit_moves_confidence_by_no_more_than_the_bound() {
 }
 
 #[test]
-fn what_one_paired_peer_brings_weighs_no_more_than_that_peer() {
+fn records_through_one_peer_weigh_no_more_than_that_peer() {
     let flood: &[Cell] = &[cell(0, 0, 50)];
     let sybil = (non_member(0.05, 9, 0.07), flood);
-    // A thousand identities through a peer of weight 0.07: 1.4 in all.
+    // A thousand identities through a peer of weight 0.07 have a mass of 1.4 in total.
     let given = check(&vec![sybil; 1_000], 5.0, 5.0 + 1.4);
-    assert_eq!(given.contributions[0].bounds, [Bound::Peer(id(9))]);
-    // A peer that is not a member is judged with what it brings.
+    assert_eq!(given.contributions[0].bounds, [ContributionBound::Peer(id(9))]);
+    // A peer that is not a member is bounded together with the records it delivers.
     check(&[(non_member(0.07, 9, 0.07), flood), sybil], 5.0, 5.0 + 1.4);
-    // Nothing comes through a peer without weight.
+    // Records through a peer without weight do not count.
     check(&[(non_member(0.05, 9, 0.0), flood)], 5.0, 5.0);
 }
 
@@ -142,10 +148,13 @@ fn what_one_paired_peer_brings_weighs_no_more_than_that_peer() {
 fn all_non_members_together_weigh_no_more_than_the_prior() {
     let good: &[Cell] = &[cell(0, 100, 0)];
     let bad: &[Cell] = &[cell(0, 0, 100)];
-    // Through each of two peers 8 of 0.4 · 20 pass; of these 16, in equal parts, 10 count.
+    // Each of two peers lets 8 (0.4 · 20) pass; of these 16, in equal parts, 10 count.
     let authors = [(non_member(0.3, 8, 0.4), good), (non_member(0.3, 9, 0.4), bad)];
     let given = check(&authors, 10.0, 10.0);
-    assert_eq!(given.contributions[0].bounds, [Bound::Peer(id(8)), Bound::NonMembers]);
+    assert_eq!(
+        given.contributions[0].bounds,
+        [ContributionBound::Peer(id(8)), ContributionBound::NonMembers]
+    );
     // Members are outside this bound.
     let authors = [authors[0], authors[1], (member(0.5), good)];
     check(&authors, 20.0, 10.0);
@@ -161,7 +170,7 @@ fn an_author_without_weight_adds_nothing() {
 fn contributions_name_their_authors_and_sum_to_the_posterior() {
     let cells: &[Cell] = &[cell(0, 60, 30)];
     let given = judge(
-        Class::Stable,
+        DecayClass::Stable,
         None,
         &[(OWN, &[cell(3, 2, 1)]), (member(0.4), cells), (non_member(0.2, 9, 0.3), cells)],
     );
@@ -175,7 +184,7 @@ fn contributions_name_their_authors_and_sum_to_the_posterior() {
 #[test]
 fn neither_parameter_falls_below_the_floor() {
     let params = Params { prior_alpha: 0.2, prior_beta: 0.0, ..Params::default() };
-    let ageing = Ageing { class: Class::Permanent, archived: None, now: Day(NOW) };
+    let ageing = DecayInputs { class: DecayClass::Permanent, archived: None, now: Day(NOW) };
     let given = confidence(&[], ageing, &params);
     assert_eq!((given.posterior.alpha(), given.posterior.beta()), (1.0, 1.0));
 }
@@ -185,13 +194,13 @@ fn prior_evidence_adds_two_observations_at_most_and_leaves_the_own_posterior() {
     let own = [cell(0, 1, 0)];
     let (params, now) = (Params::default(), Day(NOW));
     for (class, prior, alpha, beta) in [
-        (Class::Permanent, cell(0, 1, 1), 7.0, 6.0),
-        (Class::Permanent, cell(0, 40, 0), 8.0, 5.0),
-        (Class::Permanent, cell(0, 30, 10), 7.5, 5.5),
-        (Class::Permanent, cell(0, 0, 0), 6.0, 5.0),
-        (Class::Ephemeral, cell(34, 40, 0), 6.0 + 2.0 * 0.98_f64.powi(34), 5.0),
+        (DecayClass::Permanent, cell(0, 1, 1), 7.0, 6.0),
+        (DecayClass::Permanent, cell(0, 40, 0), 8.0, 5.0),
+        (DecayClass::Permanent, cell(0, 30, 10), 7.5, 5.5),
+        (DecayClass::Permanent, cell(0, 0, 0), 6.0, 5.0),
+        (DecayClass::Ephemeral, cell(34, 40, 0), 6.0 + 2.0 * 0.98_f64.powi(34), 5.0),
     ] {
-        let ageing = Ageing { class, archived: None, now };
+        let ageing = DecayInputs { class, archived: None, now };
         let given = judge(class, None, &[(OWN, &own)]).with_imported(&prior, ageing, &params);
         expect(&given, alpha, beta);
         assert!((given.own.alpha() - 6.0).abs() < 1e-9 && (given.own.beta() - 5.0).abs() < 1e-9);

@@ -1,60 +1,69 @@
-//! Judges predicates against a checkout, in three values.
+//! Evaluates predicates against a checkout, in three-valued logic.
 //!
-//! An atom holds as soon as one file makes it hold, and is broken only if all that it means could be
-//! looked at. `AND`, `OR` and `NOT` follow Kleene: unknown stays unknown unless the rest decides.
+//! An atom holds as soon as one file makes it hold, and is broken only if all its files could be
+//! read. `AND`, `OR` and `NOT` follow Kleene: unknown stays unknown unless the other operand
+//! decides.
 
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::manifest::{Ecosystem, Lowest, Manifest};
-use super::session::{Files, Params, Session};
-use super::{Atom, Checkout, Dependency, Expression, Finding, Glob, Lines, Predicate, Reason, hex};
+use super::manifest::{Ecosystem, LowestVersion, PackageManifest};
+use super::read_cache::{Files, Params, ReadCache};
+use super::{
+    Atom, AtomFinding, AtomReason, Checkout, Dependency, Expression, Glob, LineRange, Predicate,
+    hex,
+};
 
-/// What a checkout says about a predicate.
+/// Result of evaluating one predicate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It holds.
+pub enum PredicateOutcome {
+    /// The predicate holds.
     Holds,
-    /// It does not hold.
+    /// The predicate does not hold.
     Broken {
-        /// The atoms that decided; those that hold stand under a `NOT`.
-        because: Vec<Finding>,
+        /// Atoms that decided the result; those that hold are under a `NOT`.
+        because: Vec<AtomFinding>,
     },
-    /// It cannot be told here.
+    /// The checkout does not allow a decision.
     Unknown {
-        /// The atoms that could not be told.
-        because: Vec<Finding>,
+        /// Atoms that could not be evaluated.
+        because: Vec<AtomFinding>,
     },
 }
 
-/// What a checkout says about one predicate.
+/// Evaluates one predicate against a checkout.
 #[must_use]
-pub fn evaluate(predicate: &Predicate, checkout: &dyn Checkout, params: &Params) -> Outcome {
-    judge(predicate, &mut Session::new(checkout, params))
+pub fn evaluate(
+    predicate: &Predicate,
+    checkout: &dyn Checkout,
+    params: &Params,
+) -> PredicateOutcome {
+    judge(predicate, &mut ReadCache::new(checkout, params))
 }
 
-/// What a checkout says about several predicates, in their order, reading each file once.
+/// Evaluates several predicates in order and reads each file once.
 ///
-/// As long as the limits of a batch are not reached, each answer is what [`evaluate`] gives.
+/// As long as the limits of a batch are not reached, each result equals that of [`evaluate`].
 #[must_use]
 pub fn evaluate_all(
     predicates: &[Predicate],
     checkout: &dyn Checkout,
     params: &Params,
-) -> Vec<Outcome> {
-    let mut session = Session::new(checkout, params);
+) -> Vec<PredicateOutcome> {
+    let mut session = ReadCache::new(checkout, params);
     predicates.iter().map(|predicate| judge(predicate, &mut session)).collect()
 }
 
-fn judge(predicate: &Predicate, session: &mut Session<'_>) -> Outcome {
+fn judge(predicate: &Predicate, session: &mut ReadCache<'_>) -> PredicateOutcome {
     session.begin_predicate();
-    let Judged { truth, because } = predicate.root.judge(session);
-    let finding = |(atom, reason): (&Atom, Reason)| Finding { atom: atom.to_string(), reason };
+    let ExpressionResult { truth, because } = predicate.root.judge(session);
+    let finding =
+        |(atom, reason): (&Atom, AtomReason)| AtomFinding { atom: atom.to_string(), reason };
     let because = because.into_iter().map(finding).collect();
     match truth {
-        Truth::Holds => Outcome::Holds,
-        Truth::Broken => Outcome::Broken { because },
-        Truth::Unknown => Outcome::Unknown { because },
+        Truth::Holds => PredicateOutcome::Holds,
+        Truth::Broken => PredicateOutcome::Broken { because },
+        Truth::Unknown => PredicateOutcome::Unknown { because },
     }
 }
 
@@ -75,45 +84,45 @@ impl Truth {
     }
 }
 
-impl Reason {
+impl AtomReason {
     fn truth(self) -> Truth {
         match self {
-            Reason::Holds => Truth::Holds,
-            Reason::NotTracked
-            | Reason::NoManifest
-            | Reason::Missing
-            | Reason::NotDeclared
-            | Reason::OtherVersion
-            | Reason::OtherText
-            | Reason::TooFewLines
-            | Reason::OtherDigest => Truth::Broken,
-            Reason::NoVersion
-            | Reason::NotUnderstood
-            | Reason::TooLarge
-            | Reason::NotAFile
-            | Reason::Unreadable
-            | Reason::TooManyFiles
-            | Reason::TooMuchWork => Truth::Unknown,
+            AtomReason::Holds => Truth::Holds,
+            AtomReason::NotTracked
+            | AtomReason::NoManifest
+            | AtomReason::Missing
+            | AtomReason::NotDeclared
+            | AtomReason::OtherVersion
+            | AtomReason::OtherText
+            | AtomReason::TooFewLines
+            | AtomReason::OtherDigest => Truth::Broken,
+            AtomReason::NoVersion
+            | AtomReason::NotUnderstood
+            | AtomReason::TooLarge
+            | AtomReason::NotAFile
+            | AtomReason::Unreadable
+            | AtomReason::TooManyFiles
+            | AtomReason::TooMuchWork => Truth::Unknown,
         }
     }
 }
 
-/// A truth with the atoms that make it so.
-struct Judged<'p> {
+/// Truth value with the atoms that cause it.
+struct ExpressionResult<'p> {
     truth: Truth,
-    because: Vec<(&'p Atom, Reason)>,
+    because: Vec<(&'p Atom, AtomReason)>,
 }
 
 impl Expression {
-    fn judge<'p>(&'p self, session: &mut Session<'_>) -> Judged<'p> {
+    fn judge<'p>(&'p self, session: &mut ReadCache<'_>) -> ExpressionResult<'p> {
         match self {
             Expression::Atom(atom) => {
                 let reason = atom.judge(session).unwrap_or_else(|reason| reason);
-                Judged { truth: reason.truth(), because: vec![(atom, reason)] }
+                ExpressionResult { truth: reason.truth(), because: vec![(atom, reason)] }
             }
             Expression::Not(inner) => {
-                let Judged { truth, because } = inner.judge(session);
-                Judged { truth: truth.negated(), because }
+                let ExpressionResult { truth, because } = inner.judge(session);
+                ExpressionResult { truth: truth.negated(), because }
             }
             Expression::All(parts) => join(parts, Truth::Broken, session),
             Expression::Any(parts) => join(parts, Truth::Holds, session),
@@ -121,53 +130,63 @@ impl Expression {
     }
 }
 
-/// Joins parts of which any that is `decisive` decides, and otherwise any that is unknown.
-fn join<'p>(parts: &'p [Expression], decisive: Truth, session: &mut Session<'_>) -> Judged<'p> {
-    let judged: Vec<Judged<'p>> = parts.iter().map(|part| part.judge(session)).collect();
-    let has = |truth: Truth| judged.iter().any(|part| part.truth == truth);
+/// Joins the parts: any part with the value `decisive` decides, otherwise any unknown part.
+fn join<'p>(
+    parts: &'p [Expression],
+    decisive: Truth,
+    session: &mut ReadCache<'_>,
+) -> ExpressionResult<'p> {
+    let results: Vec<ExpressionResult<'p>> = parts.iter().map(|part| part.judge(session)).collect();
+    let has = |truth: Truth| results.iter().any(|part| part.truth == truth);
     let order = [decisive, Truth::Unknown, decisive.negated()];
     let truth = order.into_iter().find(|truth| has(*truth)).unwrap_or(decisive.negated());
-    let deciding = judged.into_iter().filter(|part| part.truth == truth);
-    Judged { truth, because: deciding.flat_map(|part| part.because).collect() }
+    let deciding = results.into_iter().filter(|part| part.truth == truth);
+    ExpressionResult { truth, because: deciding.flat_map(|part| part.because).collect() }
 }
 
-/// What it takes to compile a pattern, at most, as steps: a predicate has room for all of its atoms,
-/// and a batch for a few hundred.
+/// Upper bound of the cost of compiling a pattern, in steps: a predicate can afford all of its
+/// atoms, and a batch a few hundred.
 pub(super) const COMPILING_STEPS: usize = 1 << 18;
 
-/// Why an atom is judged as it is; what stops the judging is a reason as well.
-type Verdict = Result<Reason, Reason>;
+/// Reason for the value of an atom; `Err` if the evaluation had to stop early.
+type AtomVerdict = Result<AtomReason, AtomReason>;
 
 impl Atom {
-    fn judge(&self, session: &mut Session<'_>) -> Verdict {
+    fn judge(&self, session: &mut ReadCache<'_>) -> AtomVerdict {
         match self {
-            Atom::Path(files) => any_file(session, files, Reason::NotTracked, |session, path| {
-                match session.checkout.exists(path) {
-                    Ok(true) => Ok(Reason::Holds),
-                    Ok(false) => Err(Reason::Missing),
-                    Err(_) => Err(Reason::Unreadable),
-                }
-            }),
+            Atom::Path(files) => {
+                any_file(session, files, AtomReason::NotTracked, |session, path| {
+                    match session.checkout.exists(path) {
+                        Ok(true) => Ok(AtomReason::Holds),
+                        Ok(false) => Err(AtomReason::Missing),
+                        Err(_) => Err(AtomReason::Unreadable),
+                    }
+                })
+            }
             Atom::Text { files, pattern } => {
                 if session.files(files)?.paths.is_empty() {
-                    return Ok(Reason::NotTracked);
+                    return Ok(AtomReason::NotTracked);
                 }
                 session.take_steps(COMPILING_STEPS)?;
-                let compiled = pattern.compile().map_err(|_| Reason::NotUnderstood)?;
-                any_file(session, files, Reason::NotTracked, |session, path| {
+                let compiled = pattern.compile().map_err(|_| AtomReason::NotUnderstood)?;
+                any_file(session, files, AtomReason::NotTracked, |session, path| {
                     let content = session.content(path)?;
                     session.take_steps(content.len().saturating_mul(pattern.steps_per_byte()))?;
                     let is_in = compiled.is_match(&content);
-                    Ok(if is_in { Reason::Holds } else { Reason::OtherText })
+                    Ok(if is_in { AtomReason::Holds } else { AtomReason::OtherText })
                 })
             }
             Atom::Hash { file, lines, digest } => {
-                any_file(session, file, Reason::NotTracked, |session, path| {
+                any_file(session, file, AtomReason::NotTracked, |session, path| {
                     let content = session.content(path)?;
                     session.take_steps(content.len())?;
-                    let span = span(&content, *lines).ok_or(Reason::TooFewLines)?;
+                    let span = span(&content, *lines).ok_or(AtomReason::TooFewLines)?;
                     let found = hex(&session.checkout.digest(&span));
-                    Ok(if found.starts_with(digest) { Reason::Holds } else { Reason::OtherDigest })
+                    Ok(if found.starts_with(digest) {
+                        AtomReason::Holds
+                    } else {
+                        AtomReason::OtherDigest
+                    })
                 })
             }
             Atom::Dependency(dependency) => dependency.judge(session),
@@ -175,65 +194,69 @@ impl Atom {
     }
 }
 
-/// Whether one of the files holds. If none does, what cannot be told comes before what is broken.
+/// Whether one of the files makes the atom hold. If none does, unknown takes precedence over
+/// broken.
 fn any_file<'c>(
-    session: &mut Session<'c>,
+    session: &mut ReadCache<'c>,
     glob: &Glob,
-    none: Reason,
-    judge: impl Fn(&mut Session<'c>, &'c str) -> Verdict,
-) -> Verdict {
+    none: AtomReason,
+    judge: impl Fn(&mut ReadCache<'c>, &'c str) -> AtomVerdict,
+) -> AtomVerdict {
     let Files { paths, has_more } = session.files(glob)?;
     let mut worst = none;
     for path in paths.iter() {
         let reason = judge(session, path).unwrap_or_else(|reason| reason);
-        if reason == Reason::Holds || reason == Reason::TooMuchWork {
+        if reason == AtomReason::Holds || reason == AtomReason::TooMuchWork {
             return Ok(reason);
         }
         worst = worst.max(reason);
     }
-    Ok(if has_more { Reason::TooManyFiles } else { worst })
+    Ok(if has_more { AtomReason::TooManyFiles } else { worst })
 }
 
 impl Dependency {
-    fn judge(&self, session: &mut Session<'_>) -> Verdict {
+    fn judge(&self, session: &mut ReadCache<'_>) -> AtomVerdict {
         let any = Glob::new(&format!("**/{}", self.ecosystem.file_name()));
-        let any = any.map_err(|_| Reason::NoManifest)?;
+        let any = any.map_err(|_| AtomReason::NoManifest)?;
         let manifests = self.manifests.as_ref().unwrap_or(&any);
-        any_file(session, manifests, Reason::NoManifest, |session, path| {
+        any_file(session, manifests, AtomReason::NoManifest, |session, path| {
             let declared = declared(session, self.ecosystem, path, &self.package)?;
-            let judged = declared.iter().map(|lowest| self.judge_version(lowest));
-            Ok(judged.reduce(better).unwrap_or(Reason::NotDeclared))
+            let results = declared.iter().map(|lowest| self.judge_version(lowest));
+            Ok(results.reduce(better).unwrap_or(AtomReason::NotDeclared))
         })
     }
 
-    fn judge_version(&self, lowest: &Lowest) -> Reason {
+    fn judge_version(&self, lowest: &LowestVersion) -> AtomReason {
         match lowest {
-            _ if self.comparators.is_empty() => Reason::Holds,
-            None => Reason::NoVersion,
-            Some(version) if self.comparators.iter().all(|of| of.admits(version)) => Reason::Holds,
-            Some(_) => Reason::OtherVersion,
+            _ if self.comparators.is_empty() => AtomReason::Holds,
+            None => AtomReason::NoVersion,
+            Some(version) if self.comparators.iter().all(|of| of.admits(version)) => {
+                AtomReason::Holds
+            }
+            Some(_) => AtomReason::OtherVersion,
         }
     }
 }
 
-/// Of two reasons the one that holds, or else the later one.
-fn better(one: Reason, two: Reason) -> Reason {
-    if one == Reason::Holds {
+/// `Holds` if either reason is that, otherwise the later one in the order of [`AtomReason`].
+fn better(one: AtomReason, two: AtomReason) -> AtomReason {
+    if one == AtomReason::Holds {
         one
-    } else if two == Reason::Holds {
+    } else if two == AtomReason::Holds {
         two
     } else {
         one.max(two)
     }
 }
 
-/// What a manifest declares of a package, with what it takes from its workspace.
+/// Lowest versions that a manifest declares for a package, including those inherited from its
+/// workspace.
 fn declared<'c>(
-    session: &mut Session<'c>,
+    session: &mut ReadCache<'c>,
     ecosystem: Ecosystem,
     path: &'c str,
     package: &str,
-) -> Result<Vec<Lowest>, Reason> {
+) -> Result<Vec<LowestVersion>, AtomReason> {
     let manifest = session.manifest(ecosystem, path)?;
     let mut found = manifest.declared.get(package).cloned().unwrap_or_default();
     if manifest.inherited.is_empty() {
@@ -248,12 +271,12 @@ fn declared<'c>(
     Ok(found)
 }
 
-/// The manifest of the nearest workspace: this one, or that of a folder above.
+/// Manifest of the nearest workspace: this manifest, or one in a parent folder.
 fn workspace<'c>(
-    session: &mut Session<'c>,
+    session: &mut ReadCache<'c>,
     ecosystem: Ecosystem,
     path: &'c str,
-) -> Result<Option<Rc<Manifest>>, Reason> {
+) -> Result<Option<Rc<PackageManifest>>, AtomReason> {
     let mut folder = path.strip_suffix(ecosystem.file_name()).unwrap_or(path);
     loop {
         let above = session.tracked(&format!("{folder}{}", ecosystem.file_name()));
@@ -271,10 +294,10 @@ fn workspace<'c>(
     }
 }
 
-/// The bytes that a digest is taken of: a whole file as it is, or lines that each end in `\n`,
-/// so that neither another line ending nor a missing last one counts as a change.
-pub(super) fn span(content: &[u8], lines: Option<Lines>) -> Option<Cow<'_, [u8]>> {
-    let Some(Lines { first, last }) = lines else { return Some(Cow::Borrowed(content)) };
+/// The bytes to digest: the whole file unchanged, or the lines each ending in `\n`, so that neither
+/// another line ending nor a missing last one counts as a change.
+pub(super) fn span(content: &[u8], lines: Option<LineRange>) -> Option<Cow<'_, [u8]>> {
+    let Some(LineRange { first, last }) = lines else { return Some(Cow::Borrowed(content)) };
     let (first, last) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
     let text = content.strip_suffix(b"\n").unwrap_or(content);
     let mut bytes = Vec::new();

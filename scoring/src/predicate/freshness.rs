@@ -1,45 +1,58 @@
-//! What the answers to all predicates of an entry say about it.
+//! Combines the results of all predicates of an entry into one check.
 
-use super::{Finding, Outcome};
-use crate::rank::signals::Check;
+use super::{AtomFinding, PredicateOutcome};
 
-/// What a look at the predicates of one entry said, as ranking and status take it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
-    /// Fresh if all hold, broken if any is; unchecked if one cannot be told.
-    pub check: Check,
-    /// What is broken, or, where nothing is, what cannot be told.
-    pub flags: Vec<Flag>,
+/// Result of checking an entry's anchors in the reader's checkout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnchorState {
+    /// The entry has anchors, all were checked, and all hold.
+    Holds,
+    /// At least one anchor is broken.
+    Broken,
+    /// The entry has anchors, but not all could be checked here.
+    Unchecked,
+    /// The entry has no anchors.
+    Nothing,
 }
 
-/// One predicate that does not hold, and why.
+/// Combined result for one entry, as used by ranking and status.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flag {
-    /// Its place among the predicates that were checked.
+pub struct PredicateCheck {
+    /// `Holds` if all predicates hold, `Broken` if any is broken, `Unchecked` if any is unknown.
+    pub check: AnchorState,
+    /// Broken predicates; if there are none, the unknown ones.
+    pub flags: Vec<BrokenPredicate>,
+}
+
+/// One predicate that is broken or unknown, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrokenPredicate {
+    /// Index among the predicates that were checked.
     pub predicate: usize,
-    /// The atoms that decided.
-    pub because: Vec<Finding>,
+    /// Atoms that decided the result.
+    pub because: Vec<AtomFinding>,
 }
 
-/// What the outcomes of all predicates of one entry say together.
+/// Combines the outcomes of all predicates of one entry.
 #[must_use]
-pub fn check(outcomes: &[Outcome]) -> Checked {
+pub fn check(outcomes: &[PredicateOutcome]) -> PredicateCheck {
     let (mut broken, mut unknown) = (Vec::new(), Vec::new());
     for (predicate, outcome) in outcomes.iter().enumerate() {
-        let flag = |because: &Vec<Finding>| Flag { predicate, because: because.clone() };
+        let flag =
+            |because: &Vec<AtomFinding>| BrokenPredicate { predicate, because: because.clone() };
         match outcome {
-            Outcome::Holds => {}
-            Outcome::Broken { because } => broken.push(flag(because)),
-            Outcome::Unknown { because } => unknown.push(flag(because)),
+            PredicateOutcome::Holds => {}
+            PredicateOutcome::Broken { because } => broken.push(flag(because)),
+            PredicateOutcome::Unknown { because } => unknown.push(flag(because)),
         }
     }
     if outcomes.is_empty() {
-        Checked { check: Check::Nothing, flags: Vec::new() }
+        PredicateCheck { check: AnchorState::Nothing, flags: Vec::new() }
     } else if !broken.is_empty() {
-        Checked { check: Check::Broken, flags: broken }
+        PredicateCheck { check: AnchorState::Broken, flags: broken }
     } else if !unknown.is_empty() {
-        Checked { check: Check::Unchecked, flags: unknown }
+        PredicateCheck { check: AnchorState::Unchecked, flags: unknown }
     } else {
-        Checked { check: Check::Holds, flags: Vec::new() }
+        PredicateCheck { check: AnchorState::Holds, flags: Vec::new() }
     }
 }

@@ -1,26 +1,26 @@
-//! Paths of predicates: what may be written, and which tracked files are meant.
+//! Paths in predicates: the allowed syntax, and which tracked files a path matches.
 //!
-//! Separate from parsing, since this is the first of two walls around a checkout: nothing that
-//! leads out of it, or into git's own folder, can be written. The second is that a checkout is asked
-//! only for paths it has listed itself. Nothing is decoded, expanded or normalised here.
+//! Separate from parsing, since this is the first of two barriers around a checkout: a path that
+//! leads out of it, or into git's own folder, is refused. The second barrier is that a checkout is
+//! asked only for paths it has listed itself. Paths are not decoded, expanded or normalised here.
 
-/// The longest path, in bytes.
+/// Maximum length of a path in bytes.
 const PATH_BYTES_MAX: usize = 512;
 
-/// The most wildcards in one path.
+/// Maximum number of wildcards in one path.
 const WILDCARDS_MAX: usize = 8;
 
-/// A path, or a pattern of paths, that stays inside the checkout.
+/// A path or path pattern that stays inside the checkout.
 ///
-/// `*` stands for any part of a name, `?` for one character of it, and `**` for any number of
-/// folders. Brackets and braces are names like others: folders called `[id]` exist.
+/// `*` matches any part of a name, `?` one character of it, and `**` any number of folders.
+/// Brackets and braces are ordinary characters: folders called `[id]` exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Glob {
     text: String,
 }
 
 impl Glob {
-    /// The path as written, or what was expected of it.
+    /// Checks the path. The error names the expected syntax.
     pub(super) fn new(text: &str) -> Result<Self, &'static str> {
         if let Some(expected) = refusal(text) {
             return Err(expected);
@@ -37,27 +37,26 @@ impl Glob {
         Ok(Glob { text: text.to_owned() })
     }
 
-    /// The path as written.
     pub(super) fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it names exactly one path.
+    /// Whether the path has no wildcard, so that it names exactly one file.
     pub(super) fn is_plain(&self) -> bool {
         !self.text.contains(WILD)
     }
 
-    /// What every path it means begins with.
+    /// Literal prefix of every matching path.
     pub(super) fn prefix(&self) -> &str {
         self.text.split(WILD).next().unwrap_or_default()
     }
 
-    /// The last name of the path.
+    /// Last component of the path.
     pub(super) fn file_name(&self) -> &str {
         self.text.rsplit('/').next().unwrap_or_default()
     }
 
-    /// Whether it means that path; never one that could not be written.
+    /// Whether the path matches; always false for a path that predicates may not name.
     pub(super) fn matches(&self, path: &str) -> bool {
         let last = self.file_name();
         let may = last.contains(WILD) || path.ends_with(last);
@@ -67,7 +66,7 @@ impl Glob {
 
 const WILD: [char; 2] = ['*', '?'];
 
-/// What was expected of a path that is refused.
+/// Expected syntax if the path is refused; `None` if it is allowed.
 fn refusal(path: &str) -> Option<&'static str> {
     if path.is_empty() {
         return Some("a path");
@@ -89,7 +88,7 @@ fn refused_char(c: char) -> Option<&'static str> {
         '\\' => Some("a path with forward slashes"),
         ':' => Some("a path without a colon: neither a drive nor a stream"),
         '"' => Some("a path without quotation marks inside"),
-        // What some file systems fold into `.`, `/` or `\`.
+        // Characters that some file systems fold into `.`, `/` or `\`.
         '\u{2024}'..='\u{2026}'
         | '\u{2044}'
         | '\u{2215}'
@@ -102,7 +101,7 @@ fn refused_char(c: char) -> Option<&'static str> {
         | '\u{ff0e}'
         | '\u{ff0f}'
         | '\u{ff3c}' => Some("a path without look-alikes of `.`, `/` or a backslash"),
-        // What some file systems, and all readers, pass over.
+        // Characters that some file systems ignore and that readers cannot see.
         '\u{ad}'
         | '\u{34f}'
         | '\u{61c}'
@@ -117,7 +116,7 @@ fn refused_char(c: char) -> Option<&'static str> {
 }
 
 fn refused_name(name: &str) -> Option<&'static str> {
-    // `git~1` is how `.git` may be called where names are short.
+    // `git~1` is the short (8.3) name that Windows may give to `.git`.
     let short = name.get(..4).filter(|start| start.eq_ignore_ascii_case("git~"));
     let is_short = short.is_some() && name[4..].starts_with(|c: char| c.is_ascii_digit());
     if name.is_empty() {
@@ -133,8 +132,9 @@ fn refused_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Matches name by name. Remembering the last `**` alone is enough: the names between two of them
-/// may as well be found as early as possible. So the work is at most the product of both lengths.
+/// Matches component by component. Backtracking to the last `**` alone is enough: the components
+/// between two of them may as well match as early as possible. So the cost is at most the product
+/// of both lengths.
 fn names_match(glob: &str, path: &str) -> bool {
     let wanted: Vec<&str> = glob.split('/').collect();
     let given: Vec<&str> = path.split('/').collect();
@@ -155,11 +155,11 @@ fn names_match(glob: &str, path: &str) -> bool {
             return false;
         }
     }
-    // What is left over is a `**` at the end, which stands for what is in a folder.
+    // Only a trailing `**` may remain unmatched here, and it needs at least one component.
     at == wanted.len()
 }
 
-/// Matches one name in the same way, character by character.
+/// Matches one component in the same way, character by character.
 fn name_matches(wanted: &str, given: &str) -> bool {
     if !wanted.contains(WILD) {
         return wanted == given;

@@ -1,9 +1,9 @@
-//! What manifests declare: for each package, the lowest version that is admitted.
+//! Package manifests: for each declared package, the lowest version that is admitted.
 //!
-//! A manifest says which versions may be used, not which one is. What it does promise is that the
-//! lowest version it admits is enough, so that is the version a `dep:` atom is held against: with
-//! `tokio = "1.40"`, `>=1.40` holds and `>=1.45` does not, whatever a lock file has settled on.
-//! Text goes in and declarations come out; nothing of the text is quoted anywhere.
+//! A manifest says which versions may be used, not which one is. It does promise that the lowest
+//! admitted version is enough, so a `dep:` atom compares against that version: with `tokio =
+//! "1.40"`, `>=1.40` holds and `>=1.45` does not, regardless of the lock file. The parsers
+//! return declarations only; no text of a manifest is quoted anywhere.
 
 mod cargo;
 mod go;
@@ -13,9 +13,9 @@ mod range;
 
 use std::collections::BTreeMap;
 
-use super::version::Version;
+use super::version::PackageVersion;
 
-/// A kind of manifest.
+/// Package ecosystem, which determines the manifest format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ecosystem {
     Cargo,
@@ -27,7 +27,7 @@ pub(super) enum Ecosystem {
 impl Ecosystem {
     pub(super) const ALL: [Self; 4] = [Self::Cargo, Self::Npm, Self::Pypi, Self::Go];
 
-    /// Its name in predicates.
+    /// Name used in predicates.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Cargo => "cargo",
@@ -37,7 +37,7 @@ impl Ecosystem {
         }
     }
 
-    /// What its manifests are called.
+    /// File name of the ecosystem's manifests.
     pub(super) fn file_name(self) -> &'static str {
         match self {
             Self::Cargo => "Cargo.toml",
@@ -47,7 +47,7 @@ impl Ecosystem {
         }
     }
 
-    /// The one spelling of a package's name.
+    /// Canonical spelling of a package name.
     pub(super) fn normal(self, name: &str) -> String {
         match self {
             Self::Pypi => pypi::normal(name),
@@ -56,23 +56,23 @@ impl Ecosystem {
     }
 }
 
-/// The lowest version that one declaration admits; none where it states no such version: any will
-/// do, or it comes from a folder, a repository or an address.
-pub(super) type Lowest = Option<Version>;
+/// Lowest version that one declaration admits; `None` if it states no version: any version is
+/// allowed, or the package comes from a folder, a repository or a URL.
+pub(super) type LowestVersion = Option<PackageVersion>;
 
-/// What one manifest declares.
+/// Declarations of one manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Manifest {
-    /// Each package and what its declarations admit.
-    pub(super) declared: BTreeMap<String, Vec<Lowest>>,
-    /// Keys that this manifest takes from its workspace (Cargo only).
+pub(super) struct PackageManifest {
+    /// Lowest versions by package; a package may be declared more than once.
+    pub(super) declared: BTreeMap<String, Vec<LowestVersion>>,
+    /// Keys that this manifest inherits from its workspace (Cargo only).
     pub(super) inherited: Vec<String>,
-    /// What it lends to the members of its workspace: package and version by key (Cargo only).
-    pub(super) lent: Option<BTreeMap<String, (String, Lowest)>>,
+    /// Declarations that workspace members can inherit: package and version by key (Cargo only).
+    pub(super) lent: Option<BTreeMap<String, (String, LowestVersion)>>,
 }
 
-impl Manifest {
-    /// Reads a manifest; none where it is not understood.
+impl PackageManifest {
+    /// Parses a manifest; `None` if it is invalid.
     pub(super) fn read(ecosystem: Ecosystem, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -84,7 +84,7 @@ impl Manifest {
         }
     }
 
-    fn add(&mut self, package: String, lowest: Lowest) {
+    fn add(&mut self, package: String, lowest: LowestVersion) {
         self.declared.entry(package).or_default().push(lowest);
     }
 }

@@ -1,27 +1,27 @@
-//! Reads predicates: the text of one, byte by byte, within bounds that hold before anything is kept.
+//! Parser of predicates, with limits that are checked before anything is stored.
 
 use std::error::Error;
 use std::fmt;
 
+use super::bounded_regex::BoundedRegex;
 use super::glob::Glob;
 use super::manifest::Ecosystem;
-use super::pattern::Pattern;
-use super::version::{Comparator, Operator, Version};
-use super::{Atom, Dependency, Expression, Lines};
+use super::version::{Comparator, Operator, PackageVersion};
+use super::{Atom, Dependency, Expression, LineRange};
 
-/// The longest predicate, in bytes.
+/// Maximum length of a predicate in bytes.
 pub const TEXT_BYTES_MAX: usize = 1024;
 
-/// How deep `NOT` and parentheses may be nested.
+/// Maximum nesting depth of `NOT` and parentheses.
 pub const DEPTH_MAX: usize = 8;
 
-/// The most atoms in one predicate.
+/// Maximum number of atoms in one predicate.
 pub const ATOMS_MAX: usize = 32;
 
-/// The longest name of a package, in bytes.
+/// Maximum length of a package name in bytes.
 const PACKAGE_BYTES_MAX: usize = 214;
 
-/// The fewest and the most hexadecimal digits of a digest.
+/// Allowed number of hexadecimal digits in a digest.
 const DIGEST_DIGITS: std::ops::RangeInclusive<usize> = 16..=64;
 
 const PATH: &str = "path:src/lib.rs";
@@ -30,21 +30,21 @@ const TEXT: &str = r#"text:src/auth.rs~"fn verify\(""#;
 const DEP: &str = "dep:cargo:tokio>=1.40,<2";
 const JOINED: &str = "path:src/lib.rs AND NOT dep:npm:react<18";
 
-/// Why a text is no predicate; fits after "cannot".
+/// Reason why a text is not a predicate. The `Display` form is a whole sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The byte at which reading stopped.
+    /// Byte offset at which parsing stopped.
     pub at: usize,
-    /// What was expected there.
+    /// Expected syntax at that offset.
     pub expected: &'static str,
-    /// A predicate that does it right.
+    /// A valid predicate to show as an example.
     pub example: &'static str,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ParseError { at, expected, example } = self;
-        write!(f, "read the predicate at byte {at}: expected {expected}, as in `{example}`")
+        write!(f, "The predicate is invalid at byte {at}: expected {expected}, as in `{example}`.")
     }
 }
 
@@ -52,7 +52,7 @@ impl Error for ParseError {}
 
 type Parsed<T> = Result<T, ParseError>;
 
-/// Reads a predicate. Whether its patterns can be compiled is tried only if that is wanted.
+/// Parses a predicate; `patterns` says whether its patterns are compiled as well.
 pub(super) fn parse(text: &str, patterns: Patterns) -> Parsed<Expression> {
     let mut parser = Parser { text, at: 0, atoms: 0, patterns };
     if text.len() > TEXT_BYTES_MAX {
@@ -64,17 +64,17 @@ pub(super) fn parse(text: &str, patterns: Patterns) -> Parsed<Expression> {
     if parser.rest().is_empty() { Ok(root) } else { parser.fail("`AND`, `OR` or the end", JOINED) }
 }
 
-/// Whether a path that is not quoted ends before this character.
+/// Whether an unquoted path ends before this character.
 pub(super) fn ends_bare_path(c: char) -> bool {
     c.is_whitespace() || matches!(c, '"' | '(' | ')' | '~' | '#' | '=')
 }
 
-/// How closely patterns are looked at.
+/// Whether the parser compiles patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patterns {
-    /// They must compile.
+    /// Patterns must compile.
     Tried,
-    /// They are tried when they are looked for.
+    /// Patterns are compiled at evaluation only.
     Taken,
 }
 
@@ -98,14 +98,14 @@ impl<'t> Parser<'t> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Takes exactly this, if it comes next.
+    /// Consumes `wanted` if the rest of the text starts with it.
     fn take(&mut self, wanted: &str) -> bool {
         let is_next = self.rest().starts_with(wanted);
         self.at += if is_next { wanted.len() } else { 0 };
         is_next
     }
 
-    /// Takes everything up to a character that ends it.
+    /// Consumes the text up to a character for which `ends` holds.
     fn take_until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
         let rest = self.rest();
         let taken = &rest[..rest.find(ends).unwrap_or(rest.len())];
@@ -113,7 +113,7 @@ impl<'t> Parser<'t> {
         taken
     }
 
-    /// Takes a word of the language, in either case, if it comes next.
+    /// Consumes the keyword `wanted`, ignoring case, if it comes next.
     fn word(&mut self, wanted: &str) -> bool {
         let before = self.at;
         self.skip_space();
@@ -213,12 +213,12 @@ impl<'t> Parser<'t> {
         Ok(Atom::Hash { file, lines, digest: digest.to_ascii_lowercase() })
     }
 
-    fn lines(&mut self) -> Parsed<Lines> {
+    fn lines(&mut self) -> Parsed<LineRange> {
         let start = self.at;
         let first = self.take_until(|c| !c.is_ascii_digit());
         let last = if self.take("-") { self.take_until(|c| !c.is_ascii_digit()) } else { first };
         let lines = first.parse().ok().zip(last.parse().ok());
-        let lines = lines.and_then(|(first, last)| Lines::new(first, last));
+        let lines = lines.and_then(|(first, last)| LineRange::new(first, last));
         let expected = "line numbers from 1 on, the first not after the last";
         lines.ok_or(ParseError { at: start, expected, example: HASH })
     }
@@ -234,7 +234,7 @@ impl<'t> Parser<'t> {
             if !self.take("\\") {
                 break;
             }
-            // What a backslash protects belongs to the pattern, a quotation mark too.
+            // A character after a backslash belongs to the pattern, even a quotation mark.
             self.at += self.rest().chars().next().map_or(0, char::len_utf8);
         }
         let text = &self.text[start..self.at];
@@ -242,7 +242,7 @@ impl<'t> Parser<'t> {
             return self.fail("`\"` at the end of the pattern", TEXT);
         }
         let wrong = |expected| ParseError { at: start, expected, example: TEXT };
-        let pattern = Pattern::new(text).map_err(wrong)?;
+        let pattern = BoundedRegex::new(text).map_err(wrong)?;
         if self.patterns == Patterns::Tried {
             pattern.compile().map_err(wrong)?;
         }
@@ -274,7 +274,7 @@ impl<'t> Parser<'t> {
         let is_part =
             |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@');
         self.take_until(|c| !is_part(c));
-        // In names of Go a `~` stands before a word, as a sign it stands before a version.
+        // Go module paths contain `~` before a word; as an operator it precedes a version.
         while self.rest().starts_with('~')
             && self.text[..self.at].ends_with('/')
             && self.rest()[1..].starts_with(is_part)
@@ -285,7 +285,7 @@ impl<'t> Parser<'t> {
         let name = &self.text[start..self.at];
         let begins =
             name.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '@' | '_'));
-        // Of signs that only join words nothing is left.
+        // A name made of separators only normalises to an empty string.
         let normal = ecosystem.normal(name);
         if !begins || normal.is_empty() || name.len() > PACKAGE_BYTES_MAX {
             self.at = start;
@@ -301,7 +301,7 @@ impl<'t> Parser<'t> {
         self.at = self.text.len() - rest.len();
         let start = self.at;
         let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
-        let version = Version::parse(self.take_until(|c| !is_part(c)));
+        let version = PackageVersion::parse(self.take_until(|c| !is_part(c)));
         let comparator = version.and_then(|version| Comparator::new(operator, version));
         let expected = "a version (two numbers or more after `~=`)";
         comparator.ok_or(ParseError { at: start, expected, example: DEP })

@@ -1,80 +1,80 @@
-//! Why an atom was judged as it was: for people, and without a word of what a file says.
+//! Reasons for the value of an atom, shown to people; they never quote file contents.
 
 use std::fmt;
 
-/// What one atom contributed to an answer.
+/// Contribution of one atom to a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// The atom, as it is written.
+pub struct AtomFinding {
+    /// The atom in predicate syntax.
     pub atom: String,
-    /// Why it was judged so.
-    pub reason: Reason,
+    /// Reason for its value.
+    pub reason: AtomReason,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for AtomFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.atom, self.reason)
     }
 }
 
-/// Why an atom holds, is broken, or cannot be told.
+/// Why an atom holds, is broken, or is unknown.
 ///
-/// Of several reasons to call one atom broken, the last in this order is given.
+/// If several reasons apply to one atom, the last in this order is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reason {
-    /// It holds: among the findings of a broken predicate, under `NOT`.
+pub enum AtomReason {
+    /// The atom holds; it appears in a broken predicate under `NOT`.
     Holds,
-    /// Git tracks no such file.
+    /// Broken: git tracks no such file.
     NotTracked,
-    /// Git tracks no manifest of that kind.
+    /// Broken: git tracks no manifest of this ecosystem.
     NoManifest,
-    /// The file is tracked and has been deleted.
+    /// Broken: the file is tracked but was deleted.
     Missing,
-    /// No manifest declares the package.
+    /// Broken: no manifest declares the package.
     NotDeclared,
-    /// The package is declared, and its lowest version is another.
+    /// Broken: the package is declared with another lowest version.
     OtherVersion,
-    /// No text of the file matches the pattern.
+    /// Broken: no text of the file matches the pattern.
     OtherText,
-    /// The file has fewer lines.
+    /// Broken: the file has fewer lines.
     TooFewLines,
-    /// The digest is another.
+    /// Broken: the content has another digest.
     OtherDigest,
-    /// Cannot be told: the package is declared without a lowest version.
+    /// Unknown: the package is declared without a lowest version.
     NoVersion,
-    /// Cannot be told: a manifest is not understood.
+    /// Unknown: a manifest or a pattern is invalid.
     NotUnderstood,
-    /// Cannot be told: a file is too large.
+    /// Unknown: a file is too large.
     TooLarge,
-    /// Cannot be told: a path is a link, a submodule or no plain file.
+    /// Unknown: a path is a link, a submodule or not a plain file.
     NotAFile,
-    /// Cannot be told: reading failed.
+    /// Unknown: reading failed.
     Unreadable,
-    /// Cannot be told: more files match than are looked at.
+    /// Unknown: more files match than the limit allows.
     TooManyFiles,
-    /// Cannot be told: it would take more work than is done.
+    /// Unknown: the evaluation exceeded its work limit.
     TooMuchWork,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for AtomReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Reason::Holds => "holds",
-            Reason::NotTracked => "git tracks no such file",
-            Reason::NoManifest => "git tracks no such manifest",
-            Reason::Missing => "the file has been deleted",
-            Reason::NotDeclared => "no manifest declares it",
-            Reason::OtherVersion => "it is declared with another lowest version",
-            Reason::OtherText => "nothing matches the pattern",
-            Reason::TooFewLines => "the file has fewer lines",
-            Reason::OtherDigest => "the content has changed",
-            Reason::NoVersion => "it is declared without a lowest version",
-            Reason::NotUnderstood => "a manifest is not understood",
-            Reason::TooLarge => "a file is too large",
-            Reason::NotAFile => "it is a link, a submodule or no plain file",
-            Reason::Unreadable => "reading failed",
-            Reason::TooManyFiles => "it means too many files",
-            Reason::TooMuchWork => "it takes too much work",
+            AtomReason::Holds => "holds",
+            AtomReason::NotTracked => "git tracks no such file",
+            AtomReason::NoManifest => "git tracks no such manifest",
+            AtomReason::Missing => "the file has been deleted",
+            AtomReason::NotDeclared => "no manifest declares it",
+            AtomReason::OtherVersion => "it is declared with another lowest version",
+            AtomReason::OtherText => "nothing matches the pattern",
+            AtomReason::TooFewLines => "the file has fewer lines",
+            AtomReason::OtherDigest => "the content has changed",
+            AtomReason::NoVersion => "it is declared without a lowest version",
+            AtomReason::NotUnderstood => "a manifest is not understood",
+            AtomReason::TooLarge => "a file is too large",
+            AtomReason::NotAFile => "it is a link, a submodule or no plain file",
+            AtomReason::Unreadable => "reading failed",
+            AtomReason::TooManyFiles => "it means too many files",
+            AtomReason::TooMuchWork => "it takes too much work",
         })
     }
 }

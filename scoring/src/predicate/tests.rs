@@ -1,24 +1,24 @@
-//! Tests of predicates, against a checkout in memory that refuses to be asked for anything else.
+//! Tests of predicates, against an in-memory checkout that panics on any unlisted path.
 
 mod confinement;
+mod docs_examples;
 mod evaluation;
-mod laws;
 mod manifests;
-mod page;
 mod parsing;
+mod properties;
 mod versions;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use super::{Checkout, Outcome, Params, Predicate, Reason, Unreadable, evaluate};
+use super::{AtomReason, Checkout, Params, Predicate, PredicateOutcome, ReadFailure, evaluate};
 
-/// A checkout in memory, which counts what it is asked for.
+/// An in-memory checkout that counts reads.
 #[derive(Default)]
 struct Memory {
     tracked: Vec<String>,
-    contents: BTreeMap<String, Result<Vec<u8>, Unreadable>>,
+    contents: BTreeMap<String, Result<Vec<u8>, ReadFailure>>,
     reads: RefCell<Vec<String>>,
 }
 
@@ -31,7 +31,7 @@ impl Memory {
         memory
     }
 
-    fn put(&mut self, path: &str, content: Result<Vec<u8>, Unreadable>) {
+    fn put(&mut self, path: &str, content: Result<Vec<u8>, ReadFailure>) {
         self.contents.insert(path.to_owned(), content);
         self.tracked = self.contents.keys().cloned().collect();
     }
@@ -51,20 +51,20 @@ impl Checkout for Memory {
         &self.tracked
     }
 
-    fn exists(&self, path: &str) -> Result<bool, Unreadable> {
+    fn exists(&self, path: &str) -> Result<bool, ReadFailure> {
         self.assert_tracked(path);
         match self.contents[path] {
-            Err(Unreadable::Missing) => Ok(false),
-            Err(Unreadable::Failed) => Err(Unreadable::Failed),
+            Err(ReadFailure::Missing) => Ok(false),
+            Err(ReadFailure::Failed) => Err(ReadFailure::Failed),
             _ => Ok(true),
         }
     }
 
-    fn read(&self, path: &str, bytes_max: usize) -> Result<Cow<'_, [u8]>, Unreadable> {
+    fn read(&self, path: &str, bytes_max: usize) -> Result<Cow<'_, [u8]>, ReadFailure> {
         self.assert_tracked(path);
         self.reads.borrow_mut().push(path.to_owned());
         match &self.contents[path] {
-            Ok(content) if content.len() > bytes_max => Err(Unreadable::TooLarge),
+            Ok(content) if content.len() > bytes_max => Err(ReadFailure::TooLarge),
             Ok(content) => Ok(Cow::Borrowed(content)),
             Err(unreadable) => Err(*unreadable),
         }
@@ -75,7 +75,7 @@ impl Checkout for Memory {
     }
 }
 
-/// Stands in for the digest, which is the checkout's affair: FNV-1a, four times over.
+/// Stands in for the digest, which the checkout provides: FNV-1a, four times.
 fn digest(bytes: &[u8]) -> [u8; 32] {
     let mut state = 0xcbf2_9ce4_8422_2325_u64;
     let mut digest = [0; 32];
@@ -90,14 +90,18 @@ fn digest(bytes: &[u8]) -> [u8; 32] {
 
 #[track_caller]
 fn parsed(text: &str) -> Predicate {
-    Predicate::parse(text).unwrap_or_else(|error| panic!("{text}: cannot {error}"))
+    Predicate::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// `holds`, `broken` or `unknown`, with the reasons in order.
-fn judge(text: &str, checkout: &Memory) -> (&'static str, Vec<Reason>) {
+fn judge(text: &str, checkout: &Memory) -> (&'static str, Vec<AtomReason>) {
     match evaluate(&parsed(text), checkout, &Params::default()) {
-        Outcome::Holds => ("holds", Vec::new()),
-        Outcome::Broken { because } => ("broken", because.iter().map(|of| of.reason).collect()),
-        Outcome::Unknown { because } => ("unknown", because.iter().map(|of| of.reason).collect()),
+        PredicateOutcome::Holds => ("holds", Vec::new()),
+        PredicateOutcome::Broken { because } => {
+            ("broken", because.iter().map(|of| of.reason).collect())
+        }
+        PredicateOutcome::Unknown { because } => {
+            ("unknown", because.iter().map(|of| of.reason).collect())
+        }
     }
 }

@@ -1,25 +1,27 @@
-//! How each signal of ranking is read off what is known about a candidate.
+//! Formulas for the signals of ranking.
 //!
-//! Separate from the ranking itself: each is a small formula with a meaning of its own, and a
+//! Separate from the ranking itself: each signal is a small formula with its own meaning, and a
 //! caller that explains a hit shows them one by one. Thompson samples have their own module.
+
+pub use crate::predicate::AnchorState;
 
 use crate::recency::recency;
 use crate::status::Status;
-use crate::unit::unit;
+use crate::unit_interval::unit;
 use klnode_crdt::time::Day;
 
-/// The numbers behind the signals.
+/// Parameters of the signals; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// Days after which an unchecked entry counts as half as fresh.
+    /// Half-life in days of the freshness of an entry without a check.
     pub freshness_half_life_days: f64,
-    /// The status signal of a verified entry.
+    /// Status signal of a verified entry.
     pub status_verified: f64,
-    /// The status signal of an active entry.
+    /// Status signal of an active entry.
     pub status_active: f64,
-    /// The status signal of a candidate.
+    /// Status signal of a candidate.
     pub status_candidate: f64,
-    /// How fast the co-occurrence signal saturates.
+    /// Rate at which the co-occurrence signal saturates.
     pub cooccurrence_rate: f64,
 }
 
@@ -35,52 +37,42 @@ impl Default for Params {
     }
 }
 
-/// What a look into the reader's checkout said about `depends_on` and anchors.
+/// Warning that is shown along with the freshness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Check {
-    /// There is something to check, all was checked, and all holds.
-    Holds,
-    /// At least one is broken.
+pub enum FreshnessCaveat {
+    /// An anchor of the entry is broken.
     Broken,
-    /// There is something to check, and it could not be checked here.
-    Unchecked,
-    /// There is nothing to check.
-    Nothing,
-}
-
-/// What a reader must be told along with the freshness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caveat {
-    /// Something the entry depends on is broken.
-    Broken,
-    /// What the entry depends on could not be checked here.
+    /// The anchors of the entry could not be checked here.
     Unchecked,
 }
 
-/// How surely an entry still holds.
+/// Freshness signal with its warning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Freshness {
-    /// The signal, in [0, 1].
+    /// Value of the signal, in [0, 1].
     pub value: f64,
-    /// What must be said along with it.
-    pub caveat: Option<Caveat>,
+    /// Warning to show with it; `None` if there is none.
+    pub caveat: Option<FreshnessCaveat>,
 }
 
-/// The freshness of an entry last independently confirmed on `confirmed`, or made then.
+/// Freshness of an entry; `confirmed` is the day of its last independent confirmation, or of its
+/// creation.
 ///
-/// Only where nothing can be checked does time decide; what was looked at is as it is.
+/// Time decides only if no check succeeded: anchors that were checked give 1 or 0.
 #[must_use]
-pub fn freshness(check: Check, confirmed: Day, now: Day, params: &Params) -> Freshness {
+pub fn freshness(check: AnchorState, confirmed: Day, now: Day, params: &Params) -> Freshness {
     let faded = recency(confirmed, now, params.freshness_half_life_days);
     match check {
-        Check::Holds => Freshness { value: 1.0, caveat: None },
-        Check::Broken => Freshness { value: 0.0, caveat: Some(Caveat::Broken) },
-        Check::Unchecked => Freshness { value: faded, caveat: Some(Caveat::Unchecked) },
-        Check::Nothing => Freshness { value: faded, caveat: None },
+        AnchorState::Holds => Freshness { value: 1.0, caveat: None },
+        AnchorState::Broken => Freshness { value: 0.0, caveat: Some(FreshnessCaveat::Broken) },
+        AnchorState::Unchecked => {
+            Freshness { value: faded, caveat: Some(FreshnessCaveat::Unchecked) }
+        }
+        AnchorState::Nothing => Freshness { value: faded, caveat: None },
     }
 }
 
-/// The signal of a status; what takes no part in ordinary retrieval has none.
+/// Status signal; 0 for a status that is excluded from ordinary retrieval.
 #[must_use]
 pub fn status(status: Status, params: &Params) -> f64 {
     match status {
@@ -91,17 +83,17 @@ pub fn status(status: Status, params: &Params) -> f64 {
     }
 }
 
-/// What an entry of the caller's workspace gains over those of others. Less than the thread can add,
-/// and never over the relevance gate.
+/// Bonus of an entry of the caller's workspace. Less than the thread signal can add, and it never
+/// lifts an entry over the relevance gate.
 pub const WORKSPACE_BONUS: f64 = 0.05;
 
-/// 1 for an entry of the caller's own thread.
+/// 1 for an entry of the caller's own thread, 0 otherwise.
 #[must_use]
 pub fn thread<T: PartialEq>(entry: Option<&T>, caller: Option<&T>) -> f64 {
     if entry.is_some() && entry == caller { 1.0 } else { 0.0 }
 }
 
-/// `1 − e^(−rate · weight)` of the strongest tie to another result.
+/// `1 − e^(−rate · weight)` of the strongest co-occurrence with another result.
 #[must_use]
 pub fn cooccurrence(weight_max: f64, params: &Params) -> f64 {
     unit(1.0 - (-params.cooccurrence_rate * weight_max.max(0.0)).exp())
@@ -109,7 +101,7 @@ pub fn cooccurrence(weight_max: f64, params: &Params) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Caveat, Check, Params, cooccurrence, freshness, status, thread};
+    use super::{AnchorState, FreshnessCaveat, Params, cooccurrence, freshness, status, thread};
     use crate::status::Status;
     use klnode_crdt::time::Day;
 
@@ -118,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_checked_is_fresh_or_broken_and_time_decides_the_rest() {
+    fn checked_entries_are_fresh_or_broken_and_others_decay() {
         for (check, days, expect, caveat) in [
-            (Check::Holds, 900, 1.0, None),
-            (Check::Broken, 0, 0.0, Some(Caveat::Broken)),
-            (Check::Unchecked, 90, 0.5, Some(Caveat::Unchecked)),
-            (Check::Nothing, 0, 1.0, None),
-            (Check::Nothing, 90, 0.5, None),
-            (Check::Nothing, 270, 0.125, None),
+            (AnchorState::Holds, 900, 1.0, None),
+            (AnchorState::Broken, 0, 0.0, Some(FreshnessCaveat::Broken)),
+            (AnchorState::Unchecked, 90, 0.5, Some(FreshnessCaveat::Unchecked)),
+            (AnchorState::Nothing, 0, 1.0, None),
+            (AnchorState::Nothing, 90, 0.5, None),
+            (AnchorState::Nothing, 270, 0.125, None),
         ] {
             let given = freshness(check, Day(1000), Day(1000 + days), &Params::default());
             assert!(near(given.value, expect), "{check:?} after {days}: {given:?}");
@@ -134,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_counts_by_how_far_the_entry_has_come() {
+    fn the_status_signal_depends_on_the_status() {
         for (of, expect) in [
             (Status::Verified, 1.0),
             (Status::Active, 0.8),
@@ -162,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_saturate() {
+    fn the_cooccurrence_signal_saturates() {
         for (weight, expect) in
             [(0.0, 0.0), (1.0, 0.451_188), (3.0, 0.834_701), (10.0, 0.997_521), (-1.0, 0.0)]
         {

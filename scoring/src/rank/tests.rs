@@ -1,7 +1,8 @@
-//! Vectors of ranking: the foreign factor, pins, the gate, the last pass, and what evidence does.
+//! Test vectors of ranking: the foreign factor, pins, the gate, the last pass, and evidence.
 
 use super::{
-    Candidate, Origin, Overlay, Params, PerSignal, Ranking, Weights, foreign_factor, rank,
+    CandidateOwner, MarkEffect, Params, PerSignal, RankCandidate, Ranking, Weights, foreign_factor,
+    rank,
 };
 use crate::posterior::Posterior;
 use crate::status::Status;
@@ -9,9 +10,9 @@ use crate::thompson::{Sampling, SplitMix64, sample};
 use klnode_crdt::ids::EntryId;
 
 const GATE: f64 = 0.2;
-const TRUSTED: Origin = Origin::Foreign { weight: 0.5, lower_bound: 0.9 };
+const TRUSTED: CandidateOwner = CandidateOwner::Foreign { weight: 0.5, lower_bound: 0.9 };
 
-fn candidate(name: u8, semantic: f64, status: Status, origin: Origin) -> Candidate {
+fn candidate(name: u8, semantic: f64, status: Status, origin: CandidateOwner) -> RankCandidate {
     let signals = PerSignal {
         semantic,
         thompson: 0.5,
@@ -22,24 +23,32 @@ fn candidate(name: u8, semantic: f64, status: Status, origin: Origin) -> Candida
     };
     let entry = EntryId::from_bytes([name; 16]);
     let (confidence_mean, bonus) = (signals.thompson, 0.0);
-    Candidate { entry, signals, confidence_mean, bonus, status, origin, overlay: Overlay::None }
+    RankCandidate {
+        entry,
+        signals,
+        confidence_mean,
+        bonus,
+        status,
+        origin,
+        overlay: MarkEffect::None,
+    }
 }
 
-/// A candidate of which the sample is the mean.
-fn certain(thompson: f64, one: Candidate) -> Candidate {
+/// A candidate whose sample equals its mean.
+fn certain(thompson: f64, one: RankCandidate) -> RankCandidate {
     let signals = PerSignal { thompson, ..one.signals };
-    Candidate { signals, confidence_mean: thompson, ..one }
+    RankCandidate { signals, confidence_mean: thompson, ..one }
 }
 
-fn local(name: u8, semantic: f64, status: Status) -> Candidate {
-    candidate(name, semantic, status, Origin::Local)
+fn local(name: u8, semantic: f64, status: Status) -> RankCandidate {
+    candidate(name, semantic, status, CandidateOwner::Local)
 }
 
-fn order(candidates: &[Candidate]) -> Ranking {
+fn order(candidates: &[RankCandidate]) -> Ranking {
     rank(candidates, GATE, &Weights::default(), &Params::default())
 }
 
-fn check(candidates: &[Candidate], expect: &[u8]) -> Ranking {
+fn check(candidates: &[RankCandidate], expect: &[u8]) -> Ranking {
     let ranking = order(candidates);
     let names: Vec<u8> =
         ranking.placed.iter().map(|one| one.candidate.entry.as_bytes()[0]).collect();
@@ -76,7 +85,7 @@ fn a_hit_explains_each_step_from_signals_to_score() {
 }
 
 #[test]
-fn what_is_not_relevant_is_left_out_and_an_empty_answer_abstains() {
+fn irrelevant_candidates_are_left_out_and_an_empty_answer_abstains() {
     let far = local(1, 0.19, Status::Verified);
     let farther = local(2, 0.05, Status::Verified);
     let ranking = check(&[farther, far], &[]);
@@ -86,9 +95,9 @@ fn what_is_not_relevant_is_left_out_and_an_empty_answer_abstains() {
 }
 
 #[test]
-fn a_pin_lifts_what_is_relevant_and_does_not_open_the_gate() {
-    let pinned = |name, semantic| Candidate {
-        overlay: Overlay::Pinned,
+fn a_pin_lifts_relevant_entries_and_does_not_open_the_gate() {
+    let pinned = |name, semantic| RankCandidate {
+        overlay: MarkEffect::Pinned,
         ..local(name, semantic, Status::Active)
     };
     let ranking = check(&[local(1, 0.8, Status::Active), pinned(2, 0.5), pinned(3, 0.1)], &[2, 1]);
@@ -96,20 +105,20 @@ fn a_pin_lifts_what_is_relevant_and_does_not_open_the_gate() {
 }
 
 #[test]
-fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant() {
-    // Pinned, so that it would come first.
-    let foreign = |semantic| Candidate {
-        overlay: Overlay::Pinned,
+fn a_foreign_candidate_goes_below_every_local_verified_entry_of_equal_relevance() {
+    // The entry is pinned, so that it would otherwise be first.
+    let foreign = |semantic| RankCandidate {
+        overlay: MarkEffect::Pinned,
         signals: PerSignal { thompson: 1.0, thread: 1.0, cooccurrence: 1.0, ..signals(semantic) },
         confidence_mean: 1.0,
         ..candidate(
             9,
             semantic,
             Status::Candidate,
-            Origin::Foreign { weight: 1.0, lower_bound: 1.0 },
+            CandidateOwner::Foreign { weight: 1.0, lower_bound: 1.0 },
         )
     };
-    let weak = Candidate {
+    let weak = RankCandidate {
         signals: PerSignal { thompson: 0.0, freshness: 0.0, status: 0.0, ..signals(0.6) },
         confidence_mean: 0.0,
         ..local(1, 0.6, Status::Verified)
@@ -117,14 +126,14 @@ fn a_foreign_candidate_goes_below_every_local_verified_entry_that_is_as_relevant
     let ranking = check(&[foreign(0.6), weak], &[1, 9]);
     assert_eq!(ranking.placed[1].put_below, Some(EntryId::from_bytes([1; 16])));
     assert!(ranking.placed[1].score > ranking.placed[0].score);
-    // Below every such entry, not only the first.
-    let weaker = Candidate { entry: EntryId::from_bytes([2; 16]), ..weak };
+    // The entry goes below every such entry, not only the first.
+    let weaker = RankCandidate { entry: EntryId::from_bytes([2; 16]), ..weak };
     check(&[foreign(0.6), weak, weaker], &[1, 2, 9]);
-    // More relevant than the local one: stays.
+    // A foreign entry that is more relevant than the local one stays above it.
     check(&[foreign(0.61), weak], &[9, 1]);
-    // Neither a local active entry nor a foreign verified one makes way.
-    check(&[foreign(0.6), Candidate { status: Status::Active, ..weak }], &[9, 1]);
-    check(&[Candidate { status: Status::Verified, ..foreign(0.6) }, weak], &[9, 1]);
+    // Neither a local active entry nor a foreign verified one changes its rank.
+    check(&[foreign(0.6), RankCandidate { status: Status::Active, ..weak }], &[9, 1]);
+    check(&[RankCandidate { status: Status::Verified, ..foreign(0.6) }, weak], &[9, 1]);
 }
 
 fn signals(semantic: f64) -> PerSignal {
@@ -150,21 +159,21 @@ fn evidence_changes_the_order() {
 }
 
 #[test]
-fn the_last_pass_holds_for_any_answer_and_moves_nothing_else() {
+fn the_last_pass_moves_only_foreign_candidates() {
     for seed in 0..500 {
         let mut random = SplitMix64(seed);
-        let candidates: Vec<Candidate> = (0..12)
+        let candidates: Vec<RankCandidate> = (0..12)
             .map(|name| {
                 let statuses = [Status::Verified, Status::Active, Status::Candidate];
                 let status = statuses[random.below(3) as usize];
                 let weight = random.share() / 2.0;
-                let foreign = Origin::Foreign { weight, lower_bound: random.share() };
-                let origin = if random.below(2) == 0 { Origin::Local } else { foreign };
+                let foreign = CandidateOwner::Foreign { weight, lower_bound: random.share() };
+                let origin = if random.below(2) == 0 { CandidateOwner::Local } else { foreign };
                 let semantic = f64::from(2 + random.below(8)) / 10.0;
                 let one = candidate(name, semantic, status, origin);
                 let thompson = random.share();
-                let overlay = [Overlay::None, Overlay::Pinned][random.below(2) as usize];
-                Candidate { overlay, ..certain(thompson, one) }
+                let overlay = [MarkEffect::None, MarkEffect::Pinned][random.below(2) as usize];
+                RankCandidate { overlay, ..certain(thompson, one) }
             })
             .collect();
         let placed = order(&candidates).placed;

@@ -1,26 +1,26 @@
-//! The six signals of ranking and the weights of a workspace, which are checked when they are made.
+//! The six signals of ranking and the weights of a workspace, which the constructor validates.
 //!
-//! Separate so that a weighting that exists is a valid one: ranking itself has nothing to refuse.
+//! Separate so that every existing [`Weights`] is valid and ranking has no error case.
 
 use std::error::Error;
 use std::fmt;
 
-use crate::unit::unit;
+use crate::unit_interval::unit;
 
-/// One number for each signal.
+/// One number for each signal, used for signal values and for weights.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerSignal {
-    /// How relevant the text is to the query.
+    /// Relevance of the text to the query.
     pub semantic: f64,
-    /// A sample of the confidence.
+    /// Thompson sample of the confidence.
     pub thompson: f64,
-    /// How surely it still holds.
+    /// Freshness: 1 if the anchors hold, otherwise decaying with time.
     pub freshness: f64,
-    /// How far it has come.
+    /// Value of the entry's status.
     pub status: f64,
-    /// Whether it belongs to the caller's thread.
+    /// Whether the entry belongs to the caller's thread.
     pub thread: f64,
-    /// Whether it was useful together with another result.
+    /// Co-occurrence with another result.
     pub cooccurrence: f64,
 }
 
@@ -39,9 +39,9 @@ impl PerSignal {
     }
 }
 
-/// The most that one signal may weigh, so that none decides alone.
+/// Upper bound of one weight, so that no signal decides alone.
 pub const WEIGHT_MAX: f64 = 0.5;
-/// How far the sum of the weights may be from 1.
+/// Tolerance for the sum of the weights, which must be 1.
 pub const SUM_TOLERANCE: f64 = 0.001;
 
 /// Weights that are each in [0, 0.5] and sum to 1.
@@ -49,10 +49,10 @@ pub const SUM_TOLERANCE: f64 = 0.001;
 pub struct Weights(PerSignal);
 
 impl Weights {
-    /// Checks the weights of a workspace.
+    /// Validates the weights of a workspace.
     ///
     /// # Errors
-    /// Names the first weight out of range, or the sum.
+    /// The first weight out of range, or the sum.
     pub fn new(weights: PerSignal) -> Result<Weights, WeightsError> {
         for (signal, weight) in weights.named() {
             if !(0.0..=WEIGHT_MAX).contains(&weight) {
@@ -73,7 +73,7 @@ impl Weights {
         &self.0
     }
 
-    /// The weighted sum of `signals`, each brought into [0, 1].
+    /// Weighted sum of `signals`, each clamped to [0, 1].
     #[must_use]
     pub fn composite(&self, signals: &PerSignal) -> f64 {
         let pairs = self.0.named().into_iter().zip(signals.named());
@@ -94,19 +94,19 @@ impl Default for Weights {
     }
 }
 
-/// Why weights were refused. The message fits after "cannot".
+/// Reason why weights were refused. The `Display` form is a whole sentence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WeightsError {
-    /// A weight outside [0, 0.5].
+    /// A weight is outside [0, 0.5].
     OutOfRange {
-        /// The signal.
+        /// Name of the signal.
         signal: &'static str,
-        /// Its weight.
+        /// The refused weight.
         weight: f64,
     },
     /// The weights do not sum to 1.
     Sum {
-        /// What they sum to.
+        /// Sum of the weights.
         sum: f64,
     },
 }
@@ -115,10 +115,13 @@ impl fmt::Display for WeightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WeightsError::OutOfRange { signal, weight } => {
-                write!(f, "weigh {signal} by {weight}: a weight lies between 0 and {WEIGHT_MAX}")
+                write!(
+                    f,
+                    "The weight of {signal} is {weight}; it must be between 0 and {WEIGHT_MAX}."
+                )
             }
             WeightsError::Sum { sum } => {
-                write!(f, "rank by weights that sum to {sum}: they must sum to 1")
+                write!(f, "The weights sum to {sum}; they must sum to 1.")
             }
         }
     }

@@ -1,35 +1,35 @@
-//! What must be known of an embedding model before its cosines mean anything.
+//! Calibration of an embedding model: how to interpret its cosines.
 //!
-//! One model gives unrelated texts a cosine of 0, another 0.7; what is near for one is far for the
-//! other. Separate because it is the only part of relevance that a model changes: the built-in table
-//! has measured numbers, any other model gets its own from a sample of cosines.
+//! One model gives unrelated texts a cosine of 0, another 0.7. Separate because it is the only part
+//! of relevance that depends on the model: the built-in table has measured numbers, any other model
+//! gets its own from a sample of cosines.
 
-use crate::unit::unit;
+use crate::unit_interval::unit;
 
-/// Fewer cosines say too little about a model.
+/// Smallest sample of cosines from which a model is calibrated.
 pub const SAMPLE_COSINES_MIN: usize = 200;
-/// A model that tells nothing apart must not be divided by.
+/// Lower bound of the spread, to avoid a division by zero for a model that gives equal cosines.
 const SPREAD_MIN: f64 = 0.001;
 
-/// How to read a model's cosines, and what is worth an answer.
+/// Interpretation of a model's cosines, and the thresholds for an answer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// The median cosine of unrelated texts: at or below it, the meaning says nothing.
+    /// Median cosine of unrelated texts: at or below it, the meaning is 0.
     pub unrelated: f64,
-    /// How far below that median the lowest sixth of the cosines begins.
+    /// Distance from that median down to the 16th percentile of the cosines.
     pub spread: f64,
-    /// The least relevance worth an answer in a store of one entry.
+    /// Smallest relevance worth an answer in a store of one entry.
     pub answer_min: f64,
-    /// What tenfold as many entries add to it.
+    /// Increase of `answer_min` for each tenfold number of entries.
     pub answer_min_per_tenfold: f64,
-    /// The same where keywords answer alone.
+    /// Smallest relevance worth an answer if only keywords answer.
     pub keywords_min: f64,
-    /// What tenfold as many entries add to that.
+    /// Increase of `keywords_min` for each tenfold number of entries.
     pub keywords_min_per_tenfold: f64,
 }
 
 impl Calibration {
-    /// Of the built-in embedding table.
+    /// Calibration of the built-in embedding table.
     pub const BUILT_IN: Calibration = Calibration {
         unrelated: 0.0,
         spread: 0.08,
@@ -39,12 +39,12 @@ impl Calibration {
         keywords_min_per_tenfold: 0.045,
     };
 
-    /// Of a model whose cosines between entries picked at random are these, in any order.
+    /// Calibrates a model from the cosines between randomly picked entries, in any order.
     ///
-    /// Most such pairs are unrelated, and the few that are not only reach upwards: so the median is
-    /// the unrelated level, and the distance down to the lowest sixth is the spread. The cosine is
-    /// then read in units of the spread, as the built-in table's is, and its thresholds hold. None
-    /// where the sample is too small.
+    /// Most such pairs are unrelated, and the few related ones lie above: so the median is the
+    /// unrelated level, and the distance down to the 16th percentile is the spread. Cosines are
+    /// then read in units of the spread, as for the built-in table, so that its thresholds apply.
+    /// `None` if the sample is too small.
     #[must_use]
     pub fn of_sample(cosines: &[f64]) -> Option<Calibration> {
         let mut sorted: Vec<f64> = cosines.iter().copied().filter(|one| one.is_finite()).collect();
@@ -57,8 +57,8 @@ impl Calibration {
         Some(Calibration { unrelated, spread, ..Calibration::BUILT_IN })
     }
 
-    /// How near the meaning is, in [0, 1]: 0 at the level of unrelated texts, and of every cosine
-    /// the same for every model that is as many spreads above that level.
+    /// Similarity of meaning, in [0, 1]: 0 at the level of unrelated texts. Cosines that lie the
+    /// same number of spreads above that level give the same meaning for every model.
     #[must_use]
     pub fn meaning(&self, cosine: f64) -> f64 {
         let scale = Calibration::BUILT_IN.spread / self.spread.max(SPREAD_MIN);
@@ -71,7 +71,7 @@ mod tests {
     use super::{Calibration, SAMPLE_COSINES_MIN};
 
     #[test]
-    fn a_model_is_read_in_units_of_its_own_spread() {
+    fn cosines_are_read_in_units_of_the_models_spread() {
         // Unrelated texts between 0.6 and 0.8, and a related tail that must not count.
         let mut cosines: Vec<f64> = (0..=900).map(|at| 0.6 + 0.2 * f64::from(at) / 900.0).collect();
         cosines.extend([0.95; 100]);

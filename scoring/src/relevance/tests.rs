@@ -1,7 +1,8 @@
-//! Tables of what the formulae give: relevance, thresholds, rarity.
+//! Tables of the expected values: relevance, thresholds, idf.
 
+use super::fusion::SignalSet;
 use super::{
-    Asked, Calibration, ENTRIES_MAX, Engines, Match, PRIOR_DOCUMENTS, Relevance, answer_min,
+    Calibration, ENTRIES_MAX, EngineScores, PRIOR_DOCUMENTS, QueryStats, Relevance, answer_min,
     ceiling, idf, judge, prior_holding, relevance,
 };
 
@@ -12,11 +13,15 @@ fn near(given: f64, expect: f64) -> bool {
 }
 
 fn of(cosine: Option<f64>, bm25: f64, ceiling: f64) -> Relevance {
-    relevance(&Match { cosine, bm25 }, &Asked { ceiling, entries: 100, names: 0.0 }, &BUILT_IN)
+    relevance(
+        &EngineScores { cosine, transformer: None, bm25 },
+        &QueryStats { ceiling, entries: 100, names: 0.0, set: SignalSet::Table },
+        &BUILT_IN,
+    )
 }
 
 #[test]
-fn relevance_is_what_neither_meaning_nor_words_leave_open() {
+fn relevance_combines_meaning_and_coverage() {
     for (cosine, bm25, expect) in [
         (Some(0.0), 0.0, 0.0),
         (Some(0.5), 0.0, 0.5),
@@ -39,7 +44,7 @@ fn relevance_is_what_neither_meaning_nor_words_leave_open() {
 }
 
 #[test]
-fn a_query_of_names_is_answered_by_its_words() {
+fn a_query_of_identifiers_relies_on_its_words() {
     for (names, cosine, bm25, expect) in [
         (0.0, 0.5, 10.0, 0.823_223),
         (1.0, 0.5, 10.0, 0.876_848),
@@ -49,15 +54,30 @@ fn a_query_of_names_is_answered_by_its_words() {
         (7.0, 0.5, 0.0, 0.35),
         (f64::NAN, 0.5, 0.0, 0.5),
     ] {
-        let asked = Asked { ceiling: 20.0, entries: 100, names };
-        let given = relevance(&Match { cosine: Some(cosine), bm25 }, &asked, &BUILT_IN);
+        let asked = QueryStats { ceiling: 20.0, entries: 100, names, set: SignalSet::Table };
+        let given = relevance(
+            &EngineScores { cosine: Some(cosine), transformer: None, bm25 },
+            &asked,
+            &BUILT_IN,
+        );
         assert!(near(given.value, expect), "{names}, {cosine}, {bm25}: {given:?}");
-        assert!(near(given.meaning, cosine), "what the engines say stays: {given:?}");
+        assert!(near(given.meaning, cosine), "the scores of the engines stay: {given:?}");
     }
 }
 
 #[test]
-fn more_of_either_never_lowers_relevance() {
+fn with_a_transformer_the_fused_score_is_the_relevance() {
+    let asked = QueryStats { ceiling: 20.0, entries: 100, names: 1.0, set: SignalSet::Transformer };
+    let found = EngineScores { cosine: Some(0.4), transformer: Some(0.6), bm25: 10.0 };
+    let given = relevance(&found, &asked, &BUILT_IN);
+    assert!(near(given.score, 0.6 + 0.3 * 0.5 + 0.35 * 0.4), "{given:?}");
+    assert!(near(given.value, given.score / 1.65), "names change nothing here: {given:?}");
+    let given = judge(&[given], &asked, &BUILT_IN);
+    assert!(!given.abstains() && near(given.answer_min, 0.43 / 1.65), "{given:?}");
+}
+
+#[test]
+fn relevance_is_monotonic_in_both_engines() {
     let steps = || (0..=20).map(|at| f64::from(at) / 20.0);
     for (cosine, share) in steps().flat_map(|cosine| steps().map(move |share| (cosine, share))) {
         let value = |cosine, share: f64| of(Some(cosine), share * 20.0, 20.0).value;
@@ -69,7 +89,7 @@ fn more_of_either_never_lowers_relevance() {
 }
 
 #[test]
-fn the_best_of_many_must_be_better_than_the_best_of_few() {
+fn the_answer_threshold_rises_with_the_number_of_entries() {
     for (entries, both, keywords) in [
         (0, 0.27, 0.12),
         (1, 0.27, 0.12),
@@ -78,30 +98,30 @@ fn the_best_of_many_must_be_better_than_the_best_of_few() {
         (ENTRIES_MAX, 0.62, 0.345),
         (u64::MAX, 0.62, 0.345),
     ] {
-        for (engines, expect) in [(Engines::Both, both), (Engines::Keywords, keywords)] {
-            let given = answer_min(entries, engines, &BUILT_IN);
-            assert!(near(given, expect), "{entries}, {engines:?}: {given}");
+        for (set, expect) in [(SignalSet::Table, both), (SignalSet::Words, keywords)] {
+            let given = answer_min(entries, set, &BUILT_IN);
+            assert!(near(given, expect), "{entries}, {set:?}: {given}");
         }
     }
 }
 
 #[test]
-fn nothing_near_enough_is_no_answer() {
+fn the_answer_abstains_without_a_relevant_candidate() {
     let abstains = |entries, found: &[Relevance]| {
-        let asked = Asked { ceiling: 20.0, entries, names: 0.0 };
-        judge(found, &asked, Engines::Both, &BUILT_IN).abstains()
+        let asked = QueryStats { ceiling: 20.0, entries, names: 0.0, set: SignalSet::Table };
+        judge(found, &asked, &BUILT_IN).abstains()
     };
     let (far, close) = (of(Some(0.25), 1.0, 20.0), of(Some(0.4), 6.0, 20.0));
     assert!(abstains(3, &[]));
-    assert!(!abstains(3, &[far]), "{far:?} is much in a store of three");
-    assert!(abstains(1_000, &[far]), "{far:?} is little among a thousand");
-    assert!(!abstains(1_000, &[far, close]), "{close:?} counts wherever it stands");
+    assert!(!abstains(3, &[far]), "{far:?} is enough in a store of three");
+    assert!(abstains(1_000, &[far]), "{far:?} is not enough among a thousand");
+    assert!(!abstains(1_000, &[far, close]), "{close:?} counts in any position");
     let broken = Relevance { value: f64::NAN, ..far };
     assert!(abstains(3, &[broken]));
 }
 
 #[test]
-fn rare_words_tell_more_and_unknown_ones_most() {
+fn rare_words_have_a_higher_idf_and_unknown_ones_the_highest() {
     for (documents, holding, expect) in [
         (3, 3, 0.133_531),
         (3, 1, 0.980_829),

@@ -1,56 +1,56 @@
-//! Finds where patterns match, in time linear in the text.
+//! Finds where patterns match, in time linear in the length of the text.
 //!
-//! One pass of an automaton finds every hint; only there is the pattern's expression tried, anchored
-//! and on a window of fixed length. Nothing is ever tried from every position.
+//! One pass of an automaton finds every hint; only there the pattern's expression is tried,
+//! anchored and on a window of fixed length. No expression is tried at every position.
 
-use super::check::{self, Candidate};
-use super::fold;
-use super::rule::{Check, Pattern, Reading};
+use super::normalize;
+use super::rule::{ScanPattern, TextForm, ValueCheck};
+use super::validators::{self, MatchCandidate};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{Regex, RegexBuilder};
 use std::ops::Range;
 
-/// An expression sees at most this much from where its hint begins.
+/// Number of bytes that an expression sees, counted from its hint.
 const WINDOW_BYTES: usize = 512;
 
-/// Patterns, ready to be looked for. A match is told by the pattern's position.
+/// Compiled patterns. A match refers to its pattern by index.
 #[derive(Debug)]
 pub(super) struct Matcher {
     raw: Hints,
     words: Hints,
     expressions: Vec<Regex>,
-    checks: Vec<Check>,
+    checks: Vec<ValueCheck>,
 }
 
-/// Where a pattern matched.
+/// A match of one pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Match {
-    /// The pattern's position.
+pub(super) struct PatternMatch {
+    /// Index of the pattern.
     pub(super) pattern: usize,
-    /// The value, in bytes of the text, at the boundaries of characters.
+    /// Byte range of the value, on character boundaries.
     pub(super) span: Range<usize>,
 }
 
 impl Matcher {
-    pub(super) fn new(patterns: &[&'static Pattern]) -> Self {
+    pub(super) fn new(patterns: &[&'static ScanPattern]) -> Self {
         Self {
-            raw: Hints::new(patterns, Reading::Raw),
-            words: Hints::new(patterns, Reading::Words),
+            raw: Hints::new(patterns, TextForm::Raw),
+            words: Hints::new(patterns, TextForm::Words),
             expressions: patterns.iter().map(|pattern| expression(pattern)).collect(),
             checks: patterns.iter().map(|pattern| pattern.check).collect(),
         }
     }
 
-    /// Every match, in no particular order.
-    pub(super) fn find(&self, text: &str) -> Vec<Match> {
+    /// All matches, in no particular order.
+    pub(super) fn find(&self, text: &str) -> Vec<PatternMatch> {
         let mut found = self.find_in(text.as_bytes(), &self.raw);
         for found in &mut found {
             found.span = whole_characters(text, found.span.clone());
         }
-        let words = self.find_in(&fold::fold(text), &self.words);
+        let words = self.find_in(&normalize::fold(text), &self.words);
         if !words.is_empty() {
-            let places = fold::places(text);
-            found.extend(words.into_iter().map(|Match { pattern, span }| Match {
+            let places = normalize::places(text);
+            found.extend(words.into_iter().map(|PatternMatch { pattern, span }| PatternMatch {
                 pattern,
                 span: places[span.start].start..places[span.end - 1].end,
             }));
@@ -58,10 +58,10 @@ impl Matcher {
         found
     }
 
-    fn find_in(&self, text: &[u8], hints: &Hints) -> Vec<Match> {
+    fn find_in(&self, text: &[u8], hints: &Hints) -> Vec<PatternMatch> {
         let mut found = Vec::new();
         let Some(automaton) = &hints.automaton else { return found };
-        // A pattern is not tried again inside of what it has found already.
+        // A pattern is not tried again inside its previous match.
         let mut done = vec![0; self.expressions.len()];
         for hint in automaton.find_overlapping_iter(text) {
             let pattern = hints.patterns[hint.pattern().as_usize()];
@@ -70,17 +70,18 @@ impl Matcher {
             }
             if let Some(span) = self.try_at(text, hint.start(), pattern) {
                 done[pattern] = span.end;
-                found.push(Match { pattern, span });
+                found.push(PatternMatch { pattern, span });
             }
         }
         found
     }
 
-    /// A hint that is a word begins one, except in names such as `dbPassword`.
+    /// A hint that starts with a word character must begin a word, except in names such as
+    /// `dbPassword`.
     fn may_begin(&self, text: &[u8], at: usize, pattern: usize) -> bool {
         let joins = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
         let before = at.checked_sub(1).and_then(|before| text.get(before));
-        self.checks[pattern] == Check::Assigned
+        self.checks[pattern] == ValueCheck::Assigned
             || !text.get(at).is_some_and(joins)
             || !before.is_some_and(joins)
     }
@@ -93,21 +94,21 @@ impl Matcher {
         }
         let groups = expression.captures(window)?;
         let value = groups.iter().skip(1).flatten().next().or(groups.get(0))?;
-        let candidate = Candidate { text, at, value: at + value.start()..at + value.end() };
-        check::passes(self.checks[pattern], &candidate)
+        let candidate = MatchCandidate { text, at, value: at + value.start()..at + value.end() };
+        validators::passes(self.checks[pattern], &candidate)
     }
 }
 
-/// The hints of the patterns of one reading.
+/// Automaton over the hints of all patterns of one reading.
 #[derive(Debug)]
 struct Hints {
     automaton: Option<AhoCorasick>,
-    /// For each hint, its pattern.
+    /// Index of the pattern of each hint.
     patterns: Vec<usize>,
 }
 
 impl Hints {
-    fn new(patterns: &[&'static Pattern], reading: Reading) -> Self {
+    fn new(patterns: &[&'static ScanPattern], reading: TextForm) -> Self {
         let of_reading = patterns.iter().enumerate().filter(|(_, p)| p.reading == reading);
         let (patterns, hints): (Vec<usize>, Vec<&str>) =
             of_reading.flat_map(|(at, p)| p.hints.iter().map(move |hint| (at, *hint))).unzip();
@@ -122,10 +123,10 @@ impl Hints {
     }
 }
 
-fn expression(pattern: &Pattern) -> Regex {
+fn expression(pattern: &ScanPattern) -> Regex {
     let body = match pattern.reading {
-        Reading::Raw => pattern.expression.to_owned(),
-        Reading::Words => pattern.expression.replace(' ', " ?"),
+        TextForm::Raw => pattern.expression.to_owned(),
+        TextForm::Words => pattern.expression.replace(' ', " ?"),
     };
     RegexBuilder::new(&format!("^(?:{body})"))
         .unicode(false)
@@ -133,7 +134,7 @@ fn expression(pattern: &Pattern) -> Regex {
         .expect("the expressions are a table of constants, each tried by a test")
 }
 
-/// The span, widened to the boundaries of characters.
+/// Extends the span to character boundaries.
 fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(span.start)..text.ceil_char_boundary(span.end)
 }

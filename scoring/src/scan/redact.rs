@@ -1,20 +1,20 @@
-//! Takes the secrets out of a text.
+//! Redacts secrets from a text.
 //!
-//! Separate from the scan because the result is a promise: a second scan finds no secret in it.
+//! Separate from the scan because the result is a guarantee: a second scan finds no secret in it.
 
-use super::{Report, Scanner};
+use super::{ScanReport, Scanner};
 
-/// A text is gone through so often before all of it is given up.
+/// Maximum number of redaction passes before the whole text is replaced.
 const ROUNDS_MAX: usize = 4;
 
-/// What remains of a text from which secrets cannot be told apart.
+/// Replacement for a text whose secrets remain after the last pass.
 const GIVEN_UP: &str = "[redacted]";
 
 impl Scanner {
-    /// The text with `[redacted: RULE]` in place of each secret of its report. A scan of the result
-    /// finds no secret, and redacting it again changes nothing.
+    /// Replaces each secret of the report with `[redacted: RULE]`. A scan of the result finds no
+    /// secret, and redacting it again changes nothing.
     #[must_use]
-    pub fn redact(&self, text: &str, report: &Report) -> String {
+    pub fn redact(&self, text: &str, report: &ScanReport) -> String {
         let mut text = replaced(text, report);
         for _ in 0..ROUNDS_MAX {
             let report = self.scan(&text);
@@ -27,9 +27,9 @@ impl Scanner {
     }
 }
 
-/// The text without the secrets of a report. What a report of another text points at is passed
-/// over when it is not a part of this one.
-fn replaced(text: &str, report: &Report) -> String {
+/// Replaces the secrets of a report. Findings whose span does not fit the text are ignored, for a
+/// report that belongs to another text.
+fn replaced(text: &str, report: &ScanReport) -> String {
     let mut result = String::with_capacity(text.len());
     let mut done = 0;
     for finding in report.findings.iter().filter(|finding| finding.rule.axis.is_secret()) {

@@ -1,69 +1,70 @@
-//! What a rule of the scan is: where it may begin, what must follow, and what the value must be.
+//! Data type of a scan rule: hints, expression, and the validation of the value.
 //!
-//! A rule is data. It never runs anything: the matcher reads it, so a rule can be printed, listed in
-//! the documentation and counted in a measurement.
+//! A rule is data. It never runs anything: the matcher reads it, so a rule can be printed, listed
+//! in the documentation and counted in a measurement.
 
-use super::{Axis, Severity};
+use super::{ScanAxis, Severity};
 
-/// One rule.
+/// One rule of the content scan.
 #[derive(Debug)]
-pub struct Rule {
-    /// A stable name, in kebab-case. Stored findings refer to it, so it is never used again for
-    /// something else.
+pub struct ScanRule {
+    /// Stable name in kebab-case. Stored findings refer to it, so a name is never reused for
+    /// another rule.
     pub name: &'static str,
-    /// What it looks for.
-    pub axis: Axis,
-    /// How grave a finding is, alone.
+    /// Category of the content that the rule detects.
+    pub axis: ScanAxis,
+    /// Severity of a single finding.
     pub severity: Severity,
-    /// What a finding is, for people.
+    /// Description of a finding, for people.
     pub what: &'static str,
-    pub(super) pattern: Pattern,
+    pub(super) pattern: ScanPattern,
 }
 
 /// Where and how a rule matches.
 #[derive(Debug)]
-pub(super) struct Pattern {
-    /// Which form of the text it reads.
-    pub(super) reading: Reading,
-    /// A match begins with one of these, whatever their case.
+pub(super) struct ScanPattern {
+    /// Form of the text that the pattern is matched against.
+    pub(super) reading: TextForm,
+    /// Strings with which a match begins, ignoring case.
     pub(super) hints: &'static [&'static str],
-    /// A regular expression, anchored where a hint begins, without unbounded repetition: that keeps
-    /// the scan linear. A group, where there is one, is the value; otherwise the match is.
+    /// Regular expression, anchored at the start of a hint, without unbounded repetition: that
+    /// keeps the scan linear. The value is the first group, or the whole match if there is none.
     pub(super) expression: &'static str,
-    /// What the value must be.
-    pub(super) check: Check,
+    /// Validation of the value.
+    pub(super) check: ValueCheck,
 }
 
-/// The form of the text a pattern reads.
+/// Form of the text that a pattern is matched against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
-    /// As it was written.
+pub(super) enum TextForm {
+    /// The text as it was written.
     Raw,
-    /// Its words alone, as `fold` gives them. A space in the expression may be missing in the text.
+    /// The normalised words, as `fold` returns them. A space in the expression may be missing in
+    /// the text.
     Words,
 }
 
-/// What the value of a match must be for the match to count.
+/// Validation that the value of a match must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Check {
-    /// Anything.
+pub(super) enum ValueCheck {
+    /// Any value passes.
     Any,
-    /// A token whose issuer gives it a prefix: varied, and not a placeholder.
+    /// A token with an issuer's prefix: varied, and not a placeholder.
     Token,
-    /// A token without a prefix: also mixed of letters and digits.
+    /// A token without a prefix: also a mix of letters and digits.
     Opaque,
     /// Three parts of base64url, the first of which is a JSON object with `alg`.
     Jwt,
-    /// A PEM block with something in it.
+    /// A PEM block that is not empty.
     Pem,
     /// `user:password` in base64.
     Basic,
     /// A password in a URL.
     UrlPassword,
-    /// What is assigned to a name that sounds secret.
+    /// A value assigned to a name that suggests a secret.
     Assigned,
-    /// A password named in a sentence.
+    /// A password stated in a sentence.
     ProsePassword,
-    /// A token named in a sentence.
+    /// A token stated in a sentence.
     ProseToken,
 }

@@ -1,9 +1,9 @@
-//! The table of rules, in the order in which they are asked.
+//! The table of rules, in order of precedence.
 //!
-//! Of several findings of secrets at the same place the first rule's counts, so what names an issuer
-//! comes before what only sounds secret.
+//! If several rules find a secret at the same place, the first rule names it, so rules for a
+//! specific issuer come before generic ones.
 
-use super::rule::Rule;
+use super::rule::ScanRule;
 
 mod code;
 mod credential;
@@ -11,17 +11,17 @@ mod exfiltration;
 mod injection;
 mod leakage;
 
-/// The tables, by axis.
-const TABLES: [&[Rule]; 5] =
+/// Rules grouped by axis.
+const TABLES: [&[ScanRule]; 5] =
     [credential::RULES, leakage::RULES, injection::RULES, exfiltration::RULES, code::RULES];
 
-/// Every rule.
-pub fn all() -> impl Iterator<Item = &'static Rule> {
+/// All rules, in order of precedence.
+pub fn all() -> impl Iterator<Item = &'static ScanRule> {
     TABLES.into_iter().flatten()
 }
 
-/// The rule of that name, to explain a stored finding.
+/// The rule with this name, to explain a stored finding.
 #[must_use]
-pub fn named(name: &str) -> Option<&'static Rule> {
+pub fn named(name: &str) -> Option<&'static ScanRule> {
     all().find(|rule| rule.name == name)
 }

@@ -1,11 +1,11 @@
-//! The form in which two texts are compared for equality.
+//! Canonical form in which two texts are compared for equality.
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Punctuation that ends a text without changing it.
+/// Final punctuation that does not change the meaning of a text.
 const FINAL: [char; 8] = ['.', '!', '?', ',', ';', ':', '…', '。'];
 
-/// A text in Unicode NFC, with one space for any white space and without final punctuation. Case,
+/// Converts a text to Unicode NFC, collapses white space and removes final punctuation. Case,
 /// symbols and numbers stay as they are.
 #[must_use]
 pub fn canonical(text: &str) -> String {

@@ -1,29 +1,29 @@
-//! What comes before what, and what acts on what: relations between two parts of a statement, and
-//! whether two statements name the same parts the other way round.
+//! Temporal order and direction of action: relations between two parts of a statement, and whether
+//! two statements relate the same parts in reverse.
 
-use super::token::{Kind, Token, bag};
+use super::token::{StatementToken, TokenKind, bag};
 use super::words::Lexicon;
 use std::collections::BTreeSet;
 
 /// A relation from its first part to its second.
 #[derive(Debug)]
-struct Relation<'a> {
+struct DirectedRelation<'a> {
     kind: &'a str,
     first: BTreeSet<&'a str>,
     second: BTreeSet<&'a str>,
 }
 
-/// What two statements say differently about a direction.
+/// Kind of relation that two statements reverse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reversed {
-    /// What comes first.
+pub(super) enum ReversedRelation {
+    /// The temporal order.
     Order,
-    /// What acts on what.
+    /// The direction of an action.
     Direction,
 }
 
 /// Whether two statements relate the same parts in opposite directions.
-pub(super) fn reversed(one: &[Token], two: &[Token]) -> Option<Reversed> {
+pub(super) fn reversed(one: &[StatementToken], two: &[StatementToken]) -> Option<ReversedRelation> {
     let (ours, theirs) = (relations(one), relations(two));
     for a in &ours {
         for b in theirs.iter().filter(|b| b.kind == a.kind) {
@@ -32,16 +32,20 @@ pub(super) fn reversed(one: &[Token], two: &[Token]) -> Option<Reversed> {
             let (there, back) = (common(&a.first, &b.second), common(&a.second, &b.first));
             if there > 0 && back > 0 && there + back > straight {
                 let is_order = a.kind == "before";
-                return Some(if is_order { Reversed::Order } else { Reversed::Direction });
+                return Some(if is_order {
+                    ReversedRelation::Order
+                } else {
+                    ReversedRelation::Direction
+                });
             }
         }
     }
     swapped(one, two)
 }
 
-fn relations(tokens: &[Token]) -> Vec<Relation<'_>> {
+fn relations(tokens: &[StatementToken]) -> Vec<DirectedRelation<'_>> {
     let mut found = Vec::new();
-    for sentence in tokens.split(Token::is_end) {
+    for sentence in tokens.split(StatementToken::is_end) {
         found.extend(in_time(sentence));
         found.extend(from_to(sentence));
         found.extend(into(sentence));
@@ -51,8 +55,8 @@ fn relations(tokens: &[Token]) -> Vec<Relation<'_>> {
     found
 }
 
-/// "A before B", "B after A", "once A, B", "A, then B", "not B until A".
-fn in_time(sentence: &[Token]) -> Option<Relation<'_>> {
+/// Finds "A before B", "B after A", "once A, B", "A, then B", "not B until A".
+fn in_time(sentence: &[StatementToken]) -> Option<DirectedRelation<'_>> {
     let at = sentence
         .iter()
         .position(|token| token.is(&["before", "after", "once", "until", "till", "then"]))?;
@@ -60,16 +64,16 @@ fn in_time(sentence: &[Token]) -> Option<Relation<'_>> {
     let is_leading = sentence[..at].iter().all(|token| !token.is_content());
     let (main, sub) = if is_leading && word != "then" {
         let rest = &sentence[at + 1..];
-        let comma = rest.iter().position(Token::is_mark)?;
+        let comma = rest.iter().position(StatementToken::is_mark)?;
         (&rest[comma + 1..], &rest[..comma])
     } else {
         (&sentence[..at], &sentence[at + 1..])
     };
-    // "Expires after 15 minutes" is a length of time.
+    // "Expires after 15 minutes" is a duration, not an order.
     if sub
         .iter()
         .find(|token| !token.senses.is_light)
-        .is_some_and(|of| matches!(of.kind, Kind::Value(_)))
+        .is_some_and(|of| matches!(of.kind, TokenKind::Value(_)))
     {
         return None;
     }
@@ -82,45 +86,46 @@ fn in_time(sentence: &[Token]) -> Option<Relation<'_>> {
     };
     let (main, sub) = (bag(main), bag(sub));
     let (first, second) = if is_main_first { (main, sub) } else { (sub, main) };
-    Some(Relation { kind: "before", first, second })
+    Some(DirectedRelation { kind: "before", first, second })
 }
 
-/// "from A to B".
-fn from_to(sentence: &[Token]) -> Option<Relation<'_>> {
+/// Finds "from A to B".
+fn from_to(sentence: &[StatementToken]) -> Option<DirectedRelation<'_>> {
     let from = sentence.iter().position(|token| token.is(&["from"]))?;
     let to = sentence.iter().position(|token| token.is(&["to", "into", "onto"]))?;
     let [low, high] = [from.min(to), from.max(to)];
     let between = bag(&sentence[low + 1..high]);
     let after = bag(part_after(&sentence[high + 1..]));
     let (first, second) = if from < to { (between, after) } else { (after, between) };
-    Some(Relation { kind: "from", first, second })
+    Some(DirectedRelation { kind: "from", first, second })
 }
 
-/// "A into B", "A onto B".
-fn into(sentence: &[Token]) -> Option<Relation<'_>> {
+/// Finds "A into B", "A onto B".
+fn into(sentence: &[StatementToken]) -> Option<DirectedRelation<'_>> {
     let at = sentence.iter().position(|token| token.is(&["into", "onto"]))?;
     let (first, second) = (bag(&sentence[..at]), bag(part_after(&sentence[at + 1..])));
-    Some(Relation { kind: "into", first, second })
+    Some(DirectedRelation { kind: "into", first, second })
 }
 
-/// "A depends on B", "B is called by A".
-fn by_verb(sentence: &[Token]) -> Option<Relation<'_>> {
-    let at =
-        sentence.iter().position(|token| token.senses.is_directed && token.kind == Kind::Word)?;
+/// Finds "A depends on B", "B is called by A".
+fn by_verb(sentence: &[StatementToken]) -> Option<DirectedRelation<'_>> {
+    let at = sentence
+        .iter()
+        .position(|token| token.senses.is_directed && token.kind == TokenKind::Word)?;
     let (before, after) = (&sentence[..at], &sentence[at + 1..]);
     let is_passive = after.first().is_some_and(|next| next.is(&["by"]));
     let (one, two) = (bag(before), bag(part_after(after)));
     let (first, second) = if is_passive { (two, one) } else { (one, two) };
-    Some(Relation { kind: &sentence[at].stem, first, second })
+    Some(DirectedRelation { kind: &sentence[at].stem, first, second })
 }
 
-/// Tokens up to a mark.
-fn part_after(tokens: &[Token]) -> &[Token] {
-    let end = tokens.iter().position(Token::is_mark).unwrap_or(tokens.len());
+/// Tokens up to the next mark.
+fn part_after(tokens: &[StatementToken]) -> &[StatementToken] {
+    let end = tokens.iter().position(StatementToken::is_mark).unwrap_or(tokens.len());
     &tokens[..end]
 }
 
-/// Light words that stay in a sequence, because they say how its parts are related.
+/// Light words that stay in a sequence, because they relate its parts.
 const LINKS: &[&str] = &[
     "in",
     "on",
@@ -158,23 +163,23 @@ const LINKS: &[&str] = &[
     "because",
 ];
 
-/// The words and commas of a statement in their order, without articles, pronouns and auxiliaries.
-fn sequence(tokens: &[Token]) -> Vec<String> {
+/// Words and commas of a statement in order, without articles, pronouns and auxiliaries.
+fn sequence(tokens: &[StatementToken]) -> Vec<String> {
     let kept = tokens.iter().filter(|token| match &token.kind {
-        Kind::Mark => token.word == ",",
-        Kind::Value(_) | Kind::Version | Kind::Code => true,
-        Kind::Word => token.is_content() || token.senses.is_negator || token.is(LINKS),
+        TokenKind::Mark => token.word == ",",
+        TokenKind::Value(_) | TokenKind::Version | TokenKind::Code => true,
+        TokenKind::Word => token.is_content() || token.senses.is_negator || token.is(LINKS),
     });
     kept.map(|token| match &token.kind {
-        Kind::Value(value) => format!("{}{}", value.amount, value.of),
+        TokenKind::Value(value) => format!("{}{}", value.amount, value.of),
         _ => token.concept.clone(),
     })
     .collect()
 }
 
-/// Whether two statements are equal but for two parts that have changed places around words that
-/// relate them: `P A M B S` and `P B M A S`. Items of an enumeration may change places.
-fn swapped(one: &[Token], two: &[Token]) -> Option<Reversed> {
+/// Whether two statements are equal except for two parts that are swapped around the words relating
+/// them: `P A M B S` and `P B M A S`. Swapped items of an enumeration do not count.
+fn swapped(one: &[StatementToken], two: &[StatementToken]) -> Option<ReversedRelation> {
     let (one, two) = (sequence(one), sequence(two));
     if one.len() != two.len() || one == two || one.len() > SEQUENCE_MAX {
         return None;
@@ -189,8 +194,8 @@ fn swapped(one: &[Token], two: &[Token]) -> Option<Reversed> {
             let is_swap = b.starts_with(&a[a.len() - last..])
                 && b.ends_with(&a[..first])
                 && b[last..b.len() - first] == *middle;
-            // "In tests X is mocked" and "mock X in tests": a part that a preposition leads may stand
-            // anywhere.
+            // "In tests X is mocked" and "mock X in tests": a part with a leading preposition may
+            // be anywhere.
             let is_led =
                 |part: &[String]| part.first().is_some_and(|one| LINKS.contains(&one.as_str()));
             if is_swap
@@ -201,19 +206,23 @@ fn swapped(one: &[Token], two: &[Token]) -> Option<Reversed> {
                 let is_order = middle.iter().any(|word| {
                     ["before", "after", "then", "first", "until"].contains(&word.as_str())
                 });
-                return Some(if is_order { Reversed::Order } else { Reversed::Direction });
+                return Some(if is_order {
+                    ReversedRelation::Order
+                } else {
+                    ReversedRelation::Direction
+                });
             }
         }
     }
     None
 }
 
-/// Whether the words between two parts are items of an enumeration with them: a comma or an "and"
-/// stands on either side.
+/// Whether the words between two parts make them items of an enumeration: a comma or an "and" is on
+/// either side.
 fn is_enumeration(middle: &[String]) -> bool {
     let is_symmetric = |word: Option<&String>| word.is_none_or(|word| Lexicon::is_symmetric(word));
     is_symmetric(middle.first()) && is_symmetric(middle.last())
 }
 
-/// Longer statements are not searched for parts that changed places.
+/// Maximum length in words of statements that are searched for swapped parts.
 const SEQUENCE_MAX: usize = 80;

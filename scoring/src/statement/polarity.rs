@@ -1,10 +1,10 @@
-//! What a statement affirms and what it denies: its content in two sets, by the sign of each clause.
+//! Splits the content of a statement into affirmed and denied words, by the sign of each clause.
 //!
-//! A negator turns its clause; two of them cancel out. "Without", "instead of" and a trailing "not"
-//! deny only the words after them. A pair of opposites counts as a negation of the second word, and
-//! only where the two statements hold one word of it each.
+//! A negator negates its clause; two of them cancel out. "Without", "instead of" and a trailing
+//! "not" deny only the words after them. An antonym pair counts as a negation of its second word,
+//! and only if each statement contains one word of the pair.
 
-use super::token::{Kind, Token};
+use super::token::{StatementToken, TokenKind};
 use super::words::Lexicon;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +34,7 @@ const SUBORDINATORS: &[&str] = &[
     "whenever",
     "therefore",
 ];
-/// Words that end what a trailing "not", "instead of" or "without" denies.
+/// Words that end the scope of a trailing "not", "instead of" or "without".
 const PREPOSITIONS: &[&str] = &[
     "in", "for", "on", "at", "to", "by", "from", "with", "into", "onto", "as", "via", "during",
     "and",
@@ -46,19 +46,20 @@ const AUXILIARIES: &[&str] = &[
     "we", "it", "they", "if",
 ];
 
-/// What a statement affirms and denies.
+/// Affirmed and denied content of a statement.
 #[derive(Debug, Default)]
-pub(super) struct Signed {
-    /// Content of clauses that are affirmed ...
+pub(super) struct SignedContent {
+    /// Content words of affirmed clauses.
     pub(super) affirmed: BTreeSet<String>,
-    /// ... and of those that are denied.
+    /// Content words of denied clauses.
     pub(super) denied: BTreeSet<String>,
 }
 
-impl Signed {
-    /// Reads the signs of some tokens. `opposites` are the stems that count as negations here, and
-    /// `unified` the concepts that stand for both words of a pair.
-    pub(super) fn of(tokens: &[Token], pairs: &Pairs) -> Self {
+impl SignedContent {
+    /// Reads the signs of the tokens. `pairs` holds the antonyms between the two compared
+    /// statements; the second word of a pair counts as a negation, and both words share one
+    /// concept.
+    pub(super) fn of(tokens: &[StatementToken], pairs: &AntonymPairs) -> Self {
         let mut signed = Self::default();
         let clauses = clauses(tokens);
         for (at, clause) in clauses.iter().enumerate() {
@@ -69,7 +70,7 @@ impl Signed {
         signed
     }
 
-    fn add(&mut self, clause: &[Token], is_until: bool, pairs: &Pairs) {
+    fn add(&mut self, clause: &[StatementToken], is_until: bool, pairs: &AntonymPairs) {
         let is_trailing = |at: usize| {
             let before = clause[..at].iter().rev().find(|token| !token.is_mark());
             clause[at].is(&["not", "never"])
@@ -83,7 +84,7 @@ impl Signed {
         };
         let mut count = (0..clause.len()).filter(negators).count();
         let has_without = clause.iter().any(|token| token.is(&["without"]));
-        // "Not A until B" and "cannot A without B" say that B comes first, or must be.
+        // "Not A until B" and "cannot A without B" make B a precondition, so A is not denied.
         let is_condition = count % 2 == 1 && (is_until || has_without);
         let denies = clause.iter().any(|token| token.senses.is_negator);
         if is_condition && denies {
@@ -110,7 +111,7 @@ impl Signed {
         }
     }
 
-    /// Whether one statement denies what the other affirms.
+    /// Whether one statement denies words that the other affirms.
     pub(super) fn opposes(&self, other: &Self) -> bool {
         let common = |one: &BTreeSet<String>, two: &BTreeSet<String>| one.intersection(two).count();
         match (self.denied.is_empty(), other.denied.is_empty()) {
@@ -125,15 +126,15 @@ impl Signed {
         }
     }
 
-    /// Whether both deny something, or neither does.
+    /// Whether both statements deny something, or neither does.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.denied.is_empty() == other.denied.is_empty()
     }
 }
 
-/// Whether a word names what is not chosen: "instead of B", "prefer A over B".
-fn is_rejecting(clause: &[Token], at: usize) -> bool {
-    let is_choosing = |token: &Token| {
+/// Whether the word introduces the rejected choice: "instead of B", "prefer A over B".
+fn is_rejecting(clause: &[StatementToken], at: usize) -> bool {
+    let is_choosing = |token: &StatementToken| {
         token.word.starts_with("prefer")
             || token.word.starts_with("favo")
             || token.is(&["choose", "pick"])
@@ -145,8 +146,8 @@ fn is_rejecting(clause: &[Token], at: usize) -> bool {
                 || clause[..at].iter().filter(|of| of.is_content()).count() == 1))
 }
 
-/// Whether a preposition ends what is denied; one right after the denying word does not.
-fn ends_denial(clause: &[Token], at: usize) -> bool {
+/// Whether a preposition ends the denial; one right after the denying word does not.
+fn ends_denial(clause: &[StatementToken], at: usize) -> bool {
     let is_first = at > 0
         && (clause[at - 1].is(&["rather-than", "without", "not", "never"])
             || is_rejecting(clause, at)
@@ -154,8 +155,8 @@ fn ends_denial(clause: &[Token], at: usize) -> bool {
     clause[at].is(PREPOSITIONS) && !is_first
 }
 
-/// Clauses: up to a mark or a subordinator. A comma inside an enumeration ends none.
-pub(super) fn clauses(tokens: &[Token]) -> Vec<&[Token]> {
+/// Splits into clauses at marks and subordinators. A comma inside an enumeration does not split.
+pub(super) fn clauses(tokens: &[StatementToken]) -> Vec<&[StatementToken]> {
     let (mut found, mut begin) = (Vec::new(), 0);
     for (at, token) in tokens.iter().enumerate() {
         // "To avoid X" gives a purpose, and denies X alone.
@@ -175,8 +176,8 @@ pub(super) fn clauses(tokens: &[Token]) -> Vec<&[Token]> {
     found
 }
 
-/// Whether a comma stands between items of an enumeration: short items up to an "and" or "or".
-pub(super) fn is_enumerating(tokens: &[Token], comma: usize) -> bool {
+/// Whether a comma separates items of an enumeration: short items up to an "and" or "or".
+pub(super) fn is_enumerating(tokens: &[StatementToken], comma: usize) -> bool {
     let mut words = 0;
     for token in &tokens[comma + 1..] {
         if token.is(&["and", "or"]) {
@@ -194,21 +195,21 @@ pub(super) fn is_enumerating(tokens: &[Token], comma: usize) -> bool {
     false
 }
 
-/// Pairs of opposites of which each statement holds one word.
+/// Antonym pairs of which each statement contains one word.
 #[derive(Debug, Default)]
-pub(super) struct Pairs {
+pub(super) struct AntonymPairs {
     second: BTreeSet<String>,
     unified: BTreeMap<String, String>,
     /// The words of the first pair, in lower case.
     pub(super) found: Option<(String, String)>,
 }
 
-impl Pairs {
-    /// The pairs between two statements.
-    pub(super) fn between(one: &[Token], two: &[Token]) -> Self {
+impl AntonymPairs {
+    /// Finds the antonym pairs between two statements.
+    pub(super) fn between(one: &[StatementToken], two: &[StatementToken]) -> Self {
         let mut pairs = Self::default();
-        let words = |of: &[Token]| -> BTreeMap<String, Token> {
-            let words = of.iter().filter(|token| token.kind == Kind::Word);
+        let words = |of: &[StatementToken]| -> BTreeMap<String, StatementToken> {
+            let words = of.iter().filter(|token| token.kind == TokenKind::Word);
             let words = words.filter(|token| !token.senses.is_negator);
             words.map(|token| (token.stem.clone(), token.clone())).collect()
         };
@@ -227,8 +228,8 @@ impl Pairs {
     }
 
     /// Adds a pair whose second word negates the first.
-    fn add(&mut self, first: &Token, second: &Token) {
-        let is_known = |of: &Token| self.unified.contains_key(&of.stem);
+    fn add(&mut self, first: &StatementToken, second: &StatementToken) {
+        let is_known = |of: &StatementToken| self.unified.contains_key(&of.stem);
         if is_known(first) || is_known(second) {
             return;
         }
@@ -239,42 +240,42 @@ impl Pairs {
         self.found.get_or_insert_with(|| (first.word.clone(), second.word.clone()));
     }
 
-    /// The words of the first pair, where both are in the lists: other words are not quoted.
-    pub(super) fn listed(&self) -> Option<(String, String)> {
+    /// The words of the first pair if both are in the lists: other words are not quoted.
+    pub(super) fn listed_pair(&self) -> Option<(String, String)> {
         let is_listed = |word: &String| !Lexicon::get().poles(&super::stem::stem(word)).is_empty();
         self.found.clone().filter(|(one, two)| is_listed(one) && is_listed(two))
     }
 
-    pub(super) fn is_second(&self, token: &Token) -> bool {
-        token.kind == Kind::Word && self.second.contains(&token.stem)
+    pub(super) fn is_second(&self, token: &StatementToken) -> bool {
+        token.kind == TokenKind::Word && self.second.contains(&token.stem)
     }
 
-    /// The concept of a token, which is one for both words of a pair.
-    pub(super) fn concept<'a>(&'a self, token: &'a Token) -> &'a str {
+    /// Concept of a token; both words of a pair share one concept.
+    pub(super) fn concept<'a>(&'a self, token: &'a StatementToken) -> &'a str {
         match token.kind {
-            Kind::Word => self.unified.get(&token.stem).unwrap_or(&token.concept),
+            TokenKind::Word => self.unified.get(&token.stem).unwrap_or(&token.concept),
             _ => &token.concept,
         }
     }
 
-    /// The content of some tokens.
-    pub(super) fn bag(&self, tokens: &[Token]) -> BTreeSet<String> {
+    /// Content concepts of the tokens.
+    pub(super) fn bag(&self, tokens: &[StatementToken]) -> BTreeSet<String> {
         let is_meant =
-            |token: &&Token| token.is_content() || self.unified.contains_key(&token.stem);
+            |token: &&StatementToken| token.is_content() || self.unified.contains_key(&token.stem);
         tokens.iter().filter(is_meant).map(|token| self.concept(token).to_owned()).collect()
     }
 }
 
-/// Prefixes that turn a word into its opposite.
+/// Prefixes that turn a word into its antonym.
 const PREFIXES: [&str; 8] = ["un", "in", "im", "ir", "il", "dis", "non", "de"];
 
-/// Whether the one is the first word of a pair and the other the second, and neither statement has
+/// Whether `token` is the first and `opposite` the second word of a pair, and neither statement has
 /// both words to itself.
 fn are_opposite(
-    (stem, token): (&str, &Token),
-    (other, opposite): (&str, &Token),
-    a: &BTreeMap<String, Token>,
-    b: &BTreeMap<String, Token>,
+    (stem, token): (&str, &StatementToken),
+    (other, opposite): (&str, &StatementToken),
+    a: &BTreeMap<String, StatementToken>,
+    b: &BTreeMap<String, StatementToken>,
 ) -> bool {
     let is_prefixed = PREFIXES.iter().any(|prefix| {
         let rest = opposite.word.strip_prefix(prefix).map(|rest| rest.trim_start_matches('-'));
@@ -292,7 +293,7 @@ fn are_opposite(
     let (ours, theirs) = (lexicon.poles(stem), lexicon.poles(other));
     ours.iter().filter(|pole| !pole.is_second).any(|pole| {
         let has_second = theirs.iter().any(|of| of.pair == pole.pair && of.is_second);
-        let holds = |words: &BTreeMap<String, Token>, is_second: bool| {
+        let holds = |words: &BTreeMap<String, StatementToken>, is_second: bool| {
             let own = words.keys().filter(|word| !(a.contains_key(*word) && b.contains_key(*word)));
             own.into_iter().any(|word| {
                 lexicon

@@ -1,10 +1,10 @@
-//! Light stemming: inflections of one English word get one stem. The stem is no word, and is never
-//! shown.
+//! Light stemming: inflections of one English word get one stem. The stem is not a word and is
+//! never shown.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// Forms that the rules would get wrong, with the base form.
+/// Base form of a word that the rules would stem wrongly.
 fn irregular(word: &str) -> Option<&'static str> {
     static FORMS: OnceLock<BTreeMap<&str, &str>> = OnceLock::new();
     let forms = FORMS.get_or_init(|| {
@@ -17,7 +17,6 @@ fn irregular(word: &str) -> Option<&'static str> {
     forms.get(word).copied()
 }
 
-/// The stem of a word in lower case.
 pub(super) fn stem(word: &str) -> String {
     if let Some(base) = irregular(word) {
         return base.to_owned();
@@ -58,7 +57,7 @@ fn without_suffix(word: &str) -> String {
     }
 }
 
-/// One ending for "merge", "merg(ing)" and for "run", "runn(ing)".
+/// Common ending of "merge" and "merg(ing)", and of "run" and "runn(ing)".
 fn ending(word: &str) -> String {
     let word = word.strip_suffix('e').filter(|root| root.len() > 2).unwrap_or(word);
     let mut last = word.chars().rev();

@@ -1,12 +1,12 @@
-//! Vectors for the rules, and what they say of the labelled pairs.
+//! Test vectors for the rules, and their results on the labelled pairs.
 
 use super::*;
 
 const PAIRS: &str = include_str!("../../../tests/fixtures/statement_pairs.tsv");
 
-fn contradiction(one: &str, two: &str) -> Option<Reason> {
+fn contradiction(one: &str, two: &str) -> Option<ContradictionReason> {
     let reason = |found| match found {
-        Comparison::Contradiction(reason) => Some(reason),
+        StatementRelation::Contradiction(reason) => Some(reason),
         _ => None,
     };
     let (there, back) = (reason(compare(one, two)), reason(compare(two, one)));
@@ -15,7 +15,7 @@ fn contradiction(one: &str, two: &str) -> Option<Reason> {
 }
 
 #[test]
-fn texts_are_equal_but_for_normal_form_spaces_and_final_punctuation() {
+fn equality_ignores_normal_form_spaces_and_final_punctuation() {
     for (one, two, is_equal) in [
         ("Use  tabs.", "Use tabs", true),
         ("Caf\u{e9} closed!", "Cafe\u{301}\n closed", true),
@@ -24,7 +24,7 @@ fn texts_are_equal_but_for_normal_form_spaces_and_final_punctuation() {
         ("a < b", "a > b", false),
         ("wait 5 s", "wait 50 s", false),
     ] {
-        assert_eq!(compare(one, two) == Comparison::Equal, is_equal, "{one} | {two}");
+        assert_eq!(compare(one, two) == StatementRelation::Equal, is_equal, "{one} | {two}");
     }
 }
 
@@ -58,7 +58,7 @@ fn a_contradiction_names_its_reason() {
 }
 
 #[test]
-fn the_same_in_another_construction_contradicts_nothing() {
+fn a_reworded_statement_is_no_contradiction() {
     for (one, two) in [
         ("Build before you test", "Test after you have built"),
         ("Never disable the firewall", "Keep the firewall enabled"),
@@ -74,7 +74,7 @@ fn the_same_in_another_construction_contradicts_nothing() {
     }
 }
 
-/// How many of a label are contradictions, how many may be the same, and how many there are.
+/// For one label: the number of contradictions, of possible duplicates, and of all pairs.
 fn counted(part: &str, labels: &[&str]) -> (usize, usize, usize, Vec<&'static str>) {
     let (mut opposed, mut alike, mut all, mut lines) = (0, 0, 0, Vec::new());
     for line in PAIRS.lines().filter(|line| !line.starts_with('#')) {
@@ -86,8 +86,8 @@ fn counted(part: &str, labels: &[&str]) -> (usize, usize, usize, Vec<&'static st
         }
         all += 1;
         let found = compare(one, two);
-        let is_opposed = matches!(found, Comparison::Contradiction(_));
-        let is_alike = matches!(found, Comparison::Compatible { overlap } if overlap >= 0.5);
+        let is_opposed = matches!(found, StatementRelation::Contradiction(_));
+        let is_alike = matches!(found, StatementRelation::Compatible { overlap } if overlap >= 0.5);
         opposed += usize::from(is_opposed);
         alike += usize::from(is_alike);
         let is_right = match label {
@@ -103,7 +103,7 @@ fn counted(part: &str, labels: &[&str]) -> (usize, usize, usize, Vec<&'static st
 }
 
 #[test]
-fn the_rules_alone_keep_the_limits_on_the_labelled_pairs() {
+fn the_rules_meet_the_limits_on_the_labelled_pairs() {
     for part in ["dev", "held"] {
         let (opposed, alike, all, lines) = counted(part, &["opposite"]);
         assert!(10 * opposed >= 8 * all && alike == 0, "{opposed}, {alike} of {all}: {lines:#?}");

@@ -1,61 +1,60 @@
-//! Cuts a statement into tokens: words by their stem, numbers with their unit, names of code, marks.
+//! Splits a statement into tokens: stemmed words, numbers with their unit, code identifiers, marks.
 
 use super::stem::stem;
 use super::words::{Lexicon, Senses};
 use std::collections::BTreeSet;
 
-/// A number with what it measures, in the base unit of that.
+/// A number, converted to the base unit of its quantity.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Value {
-    /// How much.
+pub(super) struct Quantity {
+    /// Amount in the base unit.
     pub(super) amount: f64,
-    /// Of what; empty for a bare number.
+    /// Measured quantity; empty for a bare number.
     pub(super) of: &'static str,
-    /// The number and the unit as written.
+    /// Number and unit as written.
     pub(super) shown: String,
 }
 
-impl Value {
+impl Quantity {
     pub(super) fn is_equal(&self, other: &Self) -> bool {
         let near = 1e-9 * self.amount.abs().max(other.amount.abs());
         self.of == other.of && (self.amount - other.amount).abs() <= near
     }
 }
 
-/// What a token is.
+/// Type of a token.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Kind {
-    /// A word.
+pub(super) enum TokenKind {
+    /// A word of the language.
     Word,
-    /// A name of code, a flag or a path.
+    /// A code identifier, a flag or a path.
     Code,
-    /// A number.
-    Value(Value),
+    /// A number, with its unit if there is one.
+    Value(Quantity),
     /// A version of a product.
     Version,
     /// A comma, or the end of a sentence as `.`.
     Mark,
 }
 
-/// A token.
+/// A token with its lookups.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token {
-    /// What it is.
-    pub(super) kind: Kind,
-    /// In lower case, as written; of a mark its character.
+pub(super) struct StatementToken {
+    pub(super) kind: TokenKind,
+    /// Text in lower case; for a mark its character.
     pub(super) word: String,
-    /// Its stem.
+    /// Stem of a word; the text itself for other tokens.
     pub(super) stem: String,
-    /// The stem that stands for its synonyms.
+    /// Stem that represents all synonyms.
     pub(super) concept: String,
-    /// What the lists say of it.
+    /// Properties from the word lists.
     pub(super) senses: Senses,
 }
 
-impl Token {
-    fn new(kind: Kind, word: &str) -> Self {
+impl StatementToken {
+    fn new(kind: TokenKind, word: &str) -> Self {
         let lexicon = Lexicon::get();
-        let of_word = kind == Kind::Word;
+        let of_word = kind == TokenKind::Word;
         let stem = if of_word { stem(word) } else { word.to_owned() };
         let senses = if of_word { lexicon.senses(&stem) } else { Senses::default() };
         let concept = lexicon.concept(&stem).to_owned();
@@ -63,54 +62,53 @@ impl Token {
     }
 
     fn mark(word: &str) -> Self {
-        Self::new(Kind::Mark, word)
+        Self::new(TokenKind::Mark, word)
     }
 
     pub(super) fn is_mark(&self) -> bool {
-        self.kind == Kind::Mark
+        self.kind == TokenKind::Mark
     }
 
     pub(super) fn is_end(&self) -> bool {
-        self.kind == Kind::Mark && self.word == "."
+        self.kind == TokenKind::Mark && self.word == "."
     }
 
     pub(super) fn is(&self, words: &[&str]) -> bool {
         words.contains(&self.word.as_str())
     }
 
-    /// Whether it says what a statement is about: no mark, number, version, negation or light word.
+    /// Whether the token carries the subject: no mark, number, version, negation or light word.
     pub(super) fn is_content(&self) -> bool {
         match self.kind {
-            Kind::Word => !self.senses.is_negator && !self.senses.is_light,
-            Kind::Code => true,
-            Kind::Value(_) | Kind::Version | Kind::Mark => false,
+            TokenKind::Word => !self.senses.is_negator && !self.senses.is_light,
+            TokenKind::Code => true,
+            TokenKind::Value(_) | TokenKind::Version | TokenKind::Mark => false,
         }
     }
 }
 
-/// Where a sentence ends, or a clause that stands for itself.
+/// Characters that end a sentence or an independent clause.
 const ENDS: [char; 5] = ['.', '!', '?', ';', '…'];
-/// What stands around a word and is not part of it.
+/// Characters around a word that are not part of it.
 const AROUND: [char; 15] =
     ['"', '\'', '`', '(', ')', '[', ']', '“', '”', '‘', '’', '*', '{', '}', '«'];
-/// Words before "one" where it stands for a noun.
+/// Words before "one" that make it a pronoun.
 const BEFORE_PRONOUN: [&str; 14] = [
     "the", "a", "new", "old", "each", "every", "which", "this", "that", "no", "another", "only",
     "other", "any",
 ];
 
-/// A word as it stands, with the marks after it.
-struct Piece {
+/// A word before tokenisation. Marks are separate pieces.
+struct RawWord {
     word: String,
     raw: String,
     is_code: bool,
 }
 
-/// The tokens of a statement.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Vec<StatementToken> {
     let pieces = pieces(text);
     let lexicon = Lexicon::get();
-    let mut tokens: Vec<Token> = Vec::with_capacity(pieces.len());
+    let mut tokens: Vec<StatementToken> = Vec::with_capacity(pieces.len());
     let mut at = 0;
     while at < pieces.len() {
         let ahead: Vec<&str> = pieces[at..].iter().take(4).map(|of| of.word.as_str()).collect();
@@ -127,12 +125,12 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         let piece = &pieces[at];
         at += 1;
         match piece.word.as_str() {
-            "," | "." => tokens.push(Token::mark(&piece.word)),
-            _ if piece.is_code => tokens.push(Token::new(Kind::Code, &piece.raw)),
+            "," | "." => tokens.push(StatementToken::mark(&piece.word)),
+            _ if piece.is_code => tokens.push(StatementToken::new(TokenKind::Code, &piece.raw)),
             word => {
                 let token = word_or_number(word, &tokens);
                 let token = if is_version(&token, &tokens, &pieces, at) {
-                    Token { kind: Kind::Version, ..token }
+                    StatementToken { kind: TokenKind::Version, ..token }
                 } else {
                     token
                 };
@@ -143,30 +141,39 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
     with_units(tokens)
 }
 
-fn word_or_number(word: &str, before: &[Token]) -> Token {
+fn word_or_number(word: &str, before: &[StatementToken]) -> StatementToken {
     let lexicon = Lexicon::get();
     let is_pronoun = word == "one"
         && before.last().is_some_and(|last| last.is(&BEFORE_PRONOUN) || last.is(&["at", "by"]));
     if let Some(amount) = lexicon.number(word).filter(|_| !is_pronoun) {
-        return Token::new(Kind::Value(Value { amount, of: "", shown: word.to_owned() }), word);
+        return StatementToken::new(
+            TokenKind::Value(Quantity { amount, of: "", shown: word.to_owned() }),
+            word,
+        );
     }
     match number(word) {
-        Some(value) => Token::new(Kind::Value(value), word),
-        None if is_version_name(word) => Token::new(Kind::Version, word),
-        None => Token::new(Kind::Word, word),
+        Some(value) => StatementToken::new(TokenKind::Value(value), word),
+        None if is_version_name(word) => StatementToken::new(TokenKind::Version, word),
+        None => StatementToken::new(TokenKind::Word, word),
     }
 }
 
-/// `v2`, `v1.2.3`.
+/// Whether the word is a version such as `v2` or `v1.2.3`.
 fn is_version_name(word: &str) -> bool {
     let rest = word.strip_prefix('v').unwrap_or_default();
     rest.starts_with(|one: char| one.is_ascii_digit())
         && rest.chars().all(|one| one.is_ascii_digit() || one == '.' || one == 'x')
 }
 
-/// A number after the name of a product is its version. `at` is the piece after the number.
-fn is_version(token: &Token, before: &[Token], pieces: &[Piece], at: usize) -> bool {
-    let Kind::Value(value) = &token.kind else { return token.kind == Kind::Version };
+/// Whether a number is a version because a product name precedes it. `at` is the piece after the
+/// number.
+fn is_version(
+    token: &StatementToken,
+    before: &[StatementToken],
+    pieces: &[RawWord],
+    at: usize,
+) -> bool {
+    let TokenKind::Value(value) = &token.kind else { return token.kind == TokenKind::Version };
     let is_measured = pieces.get(at).is_some_and(|next| Lexicon::get().unit(&next.word).is_some());
     let Some(last) = before.last().filter(|_| value.of.is_empty() && !is_measured) else {
         return false;
@@ -178,13 +185,13 @@ fn is_version(token: &Token, before: &[Token], pieces: &[Piece], at: usize) -> b
 }
 
 /// Joins numbers with the unit after them.
-fn with_units(tokens: Vec<Token>) -> Vec<Token> {
+fn with_units(tokens: Vec<StatementToken>) -> Vec<StatementToken> {
     let lexicon = Lexicon::get();
-    let mut joined: Vec<Token> = Vec::with_capacity(tokens.len());
+    let mut joined: Vec<StatementToken> = Vec::with_capacity(tokens.len());
     for token in tokens {
-        let unit = lexicon.unit(&token.word).filter(|_| token.kind == Kind::Word);
+        let unit = lexicon.unit(&token.word).filter(|_| token.kind == TokenKind::Word);
         if let (Some((of, factor)), Some(last)) = (unit, joined.last_mut())
-            && let Kind::Value(value) = &mut last.kind
+            && let TokenKind::Value(value) = &mut last.kind
             && value.of.is_empty()
         {
             value.amount *= factor;
@@ -197,13 +204,13 @@ fn with_units(tokens: Vec<Token>) -> Vec<Token> {
     joined
 }
 
-/// A number, as in `5`, `1,000`, `30s`, `80%`, `02:00`.
-fn number(word: &str) -> Option<Value> {
+/// Parses a number such as `5`, `1,000`, `30s`, `80%`, `02:00`.
+fn number(word: &str) -> Option<Quantity> {
     let bare = word.trim_start_matches(['$', '~', '<', '>', '≤', '≥', '+', '€']);
     let bare = bare.trim_end_matches('+');
     if let Some(value) = bare.strip_prefix('-').and_then(number) {
         let shown = format!("-{}", value.shown);
-        return Some(Value { amount: -value.amount, shown, ..value });
+        return Some(Quantity { amount: -value.amount, shown, ..value });
     }
     if !bare.starts_with(|one: char| one.is_ascii_digit()) || bare.len() > 16 {
         return None;
@@ -211,27 +218,27 @@ fn number(word: &str) -> Option<Value> {
     if let Some((hour, minute)) = bare.split_once(':') {
         let (hour, minute): (u32, u32) = (hour.parse().ok()?, minute.parse().ok()?);
         let amount = f64::from(hour) * 60.0 + f64::from(minute);
-        return Some(Value { amount, of: "clock", shown: bare.to_owned() });
+        return Some(Quantity { amount, of: "clock", shown: bare.to_owned() });
     }
     let end = bare.find(|one: char| !one.is_ascii_digit() && one != '.' && one != ',');
     let (digits, unit) = bare.split_at(end.unwrap_or(bare.len()));
     let amount: f64 = digits.replace(',', "").parse().ok()?;
     let shown = bare.to_owned();
     match unit {
-        "" | "x" | "th" | "st" | "nd" | "rd" => Some(Value { amount, of: "", shown }),
+        "" | "x" | "th" | "st" | "nd" | "rd" => Some(Quantity { amount, of: "", shown }),
         unit => {
             let (of, factor) = Lexicon::get().unit(unit)?;
-            Some(Value { amount: amount * factor, of, shown })
+            Some(Quantity { amount: amount * factor, of, shown })
         }
     }
 }
 
-fn pieces(text: &str) -> Vec<Piece> {
+fn pieces(text: &str) -> Vec<RawWord> {
     let mut pieces = Vec::new();
     for chunk in text.split_whitespace() {
         if matches!(chunk, "—" | "–" | "-" | "&") {
             let word = if chunk == "&" { "and" } else { "," };
-            pieces.push(Piece { word: word.to_owned(), raw: String::new(), is_code: false });
+            pieces.push(RawWord { word: word.to_owned(), raw: String::new(), is_code: false });
             continue;
         }
         let is_quoted = chunk.starts_with(['`', '"', '“']);
@@ -242,7 +249,7 @@ fn pieces(text: &str) -> Vec<Piece> {
         let tail = &chunk[chunk.find(bare).unwrap_or_default() + bare.len()..];
         for (at, part) in bare.split('=').enumerate() {
             if at > 0 {
-                pieces.push(Piece { word: "=".into(), raw: "=".into(), is_code: false });
+                pieces.push(RawWord { word: "=".into(), raw: "=".into(), is_code: false });
             }
             piece(part, is_quoted, &mut pieces);
         }
@@ -254,19 +261,19 @@ fn pieces(text: &str) -> Vec<Piece> {
             None
         };
         if let Some(mark) = mark {
-            pieces.push(Piece { word: mark.to_owned(), raw: String::new(), is_code: false });
+            pieces.push(RawWord { word: mark.to_owned(), raw: String::new(), is_code: false });
         }
     }
     pieces
 }
 
-fn piece(part: &str, is_quoted: bool, pieces: &mut Vec<Piece>) {
+fn piece(part: &str, is_quoted: bool, pieces: &mut Vec<RawWord>) {
     if part.is_empty() {
         return;
     }
     let mut push = |word: &str, raw: &str, is_code: bool| {
         if !word.is_empty() {
-            pieces.push(Piece { word: word.to_owned(), raw: raw.to_owned(), is_code });
+            pieces.push(RawWord { word: word.to_owned(), raw: raw.to_owned(), is_code });
         }
     };
     if let Some(name) = part.strip_prefix("--no-") {
@@ -281,7 +288,7 @@ fn piece(part: &str, is_quoted: bool, pieces: &mut Vec<Piece>) {
     if part.strip_prefix('-').is_some_and(|rest| !is_number(rest)) {
         return push(&lower, part, true);
     }
-    // These are methods and commands; in lower case they are light verbs.
+    // Upper case marks HTTP methods and commands; in lower case they are light verbs.
     if ["GET", "PUT", "SET"].contains(&part) {
         return push(&lower, &lower, true);
     }
@@ -319,7 +326,7 @@ fn piece(part: &str, is_quoted: bool, pieces: &mut Vec<Piece>) {
     push(lower, part, is_name && !has_sense(lower));
 }
 
-/// Whether a word is a name of code rather than of the language.
+/// Whether a word is a code identifier rather than a word of the language.
 fn is_code(word: &str) -> bool {
     let has_sign =
         word.contains(['_', '/', '\\', ':', '.', '@', '#', '$', '(', '<', '>', '{', '~']);
@@ -334,8 +341,8 @@ fn is_code(word: &str) -> bool {
     has_sign || humps || (digits && letters)
 }
 
-/// The concepts of the content of some tokens.
-pub(super) fn bag<'a>(tokens: impl IntoIterator<Item = &'a Token>) -> BTreeSet<&'a str> {
+/// Concepts of the content tokens.
+pub(super) fn bag<'a>(tokens: impl IntoIterator<Item = &'a StatementToken>) -> BTreeSet<&'a str> {
     let content = tokens.into_iter().filter(|token| token.is_content());
     content.map(|token| token.concept.as_str()).collect()
 }

@@ -1,29 +1,28 @@
-//! Values of two statements: numbers that differ, numbers that changed places, and choices that
-//! exclude each other.
+//! Values of two statements: differing numbers, exchanged numbers, and mutually exclusive choices.
 
-use super::token::{Kind, Token, Value, bag};
+use super::token::{Quantity, StatementToken, TokenKind, bag};
 use super::words::Lexicon;
 use std::collections::BTreeSet;
 
-/// Numbers that one statement has and the other has not, of either.
+/// Numbers that only the first and only the second statement contains.
 pub(super) fn differing<'a>(
-    one: &'a [Token],
-    two: &'a [Token],
-) -> (Vec<&'a Value>, Vec<&'a Value>) {
+    one: &'a [StatementToken],
+    two: &'a [StatementToken],
+) -> (Vec<&'a Quantity>, Vec<&'a Quantity>) {
     let (ours, theirs) = (values(one), values(two));
     (missing(&ours, &theirs), missing(&theirs, &ours))
 }
 
-fn values(tokens: &[Token]) -> Vec<&Value> {
+fn values(tokens: &[StatementToken]) -> Vec<&Quantity> {
     let values = tokens.iter().filter_map(|token| match &token.kind {
-        Kind::Value(value) => Some(value),
+        TokenKind::Value(value) => Some(value),
         _ => None,
     });
     values.collect()
 }
 
-fn missing<'a>(of: &[&'a Value], other: &[&'a Value]) -> Vec<&'a Value> {
-    let mut other: Vec<&Value> = other.to_vec();
+fn missing<'a>(of: &[&'a Quantity], other: &[&'a Quantity]) -> Vec<&'a Quantity> {
+    let mut other: Vec<&Quantity> = other.to_vec();
     let mut missing = Vec::new();
     for value in of {
         match other.iter().position(|one| one.is_equal(value)) {
@@ -36,15 +35,18 @@ fn missing<'a>(of: &[&'a Value], other: &[&'a Value]) -> Vec<&'a Value> {
     missing
 }
 
-/// Two numbers of equal statements that are bound to each other's names.
-pub(super) fn exchanged<'a>(one: &'a [Token], two: &'a [Token]) -> Option<(&'a Value, &'a Value)> {
+/// Two numbers that the statements assign to each other's names.
+pub(super) fn exchanged<'a>(
+    one: &'a [StatementToken],
+    two: &'a [StatementToken],
+) -> Option<(&'a Quantity, &'a Quantity)> {
     let (ours, theirs) = (bound(one), bound(two));
     for (at, (value, name)) in ours.iter().enumerate() {
         for (other, other_name) in &ours[at + 1..] {
             if value.is_equal(other) {
                 continue;
             }
-            let named = |wanted: &Value| {
+            let named = |wanted: &Quantity| {
                 theirs.iter().find(|(of, _)| of.is_equal(wanted)).map(|(_, name)| name)
             };
             let (Some(first), Some(second)) = (named(value), named(other)) else { continue };
@@ -61,15 +63,17 @@ pub(super) fn exchanged<'a>(one: &'a [Token], two: &'a [Token]) -> Option<(&'a V
     None
 }
 
-/// Each number with the words it is bound to: those before it in its part of the sentence, or those
-/// after it where there are none.
-fn bound(tokens: &[Token]) -> Vec<(&Value, BTreeSet<&str>)> {
-    let is_break = |token: &Token| {
-        token.is_mark() || token.is(&["and", "or", "but"]) || matches!(token.kind, Kind::Value(_))
+/// Each number with the content words it belongs to: those before it in its part of the sentence,
+/// or those after it if there are none.
+fn bound(tokens: &[StatementToken]) -> Vec<(&Quantity, BTreeSet<&str>)> {
+    let is_break = |token: &StatementToken| {
+        token.is_mark()
+            || token.is(&["and", "or", "but"])
+            || matches!(token.kind, TokenKind::Value(_))
     };
     let mut bound = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        let Kind::Value(value) = &token.kind else { continue };
+        let TokenKind::Value(value) = &token.kind else { continue };
         let begin = tokens[..at].iter().rposition(is_break).map_or(0, |last| last + 1);
         let mut names = bag(&tokens[begin..at]);
         if names.is_empty() {
@@ -82,19 +86,22 @@ fn bound(tokens: &[Token]) -> Vec<(&Value, BTreeSet<&str>)> {
     bound
 }
 
-/// Words after which the value of something follows.
+/// Words after which a value follows.
 const BINDERS: &[&str] = &[
     "is", "are", "be", "=", "to", "as", "in", "called", "named", "uses", "use", "via", "at", "on",
     "from", "with", "using",
 ];
-/// Verbs whose complement is the only one of its kind.
+/// Verbs that admit only one complement at a time.
 const EXCLUSIVE: &[&str] = &[
     "is", "are", "be", "=", "set", "listen", "live", "default", "store", "located", "lie", "read",
     "point", "name", "call", "resolve", "reside", "bind",
 ];
 
 /// The words in which two otherwise equal statements name different values of one thing.
-pub(super) fn choices<'a>(one: &'a [Token], two: &'a [Token]) -> Option<(&'a Token, &'a Token)> {
+pub(super) fn choices<'a>(
+    one: &'a [StatementToken],
+    two: &'a [StatementToken],
+) -> Option<(&'a StatementToken, &'a StatementToken)> {
     let (ours, theirs) = (kept(one), kept(two));
     if ours.len() != theirs.len() {
         return None;
@@ -106,7 +113,7 @@ pub(super) fn choices<'a>(one: &'a [Token], two: &'a [Token]) -> Option<(&'a Tok
     }
     let (a, b) = (ours[at], theirs[at]);
     let lexicon = Lexicon::get();
-    let same_flag = |of: &Token| of.word.starts_with('-');
+    let same_flag = |of: &StatementToken| of.word.starts_with('-');
     if same_flag(a) && same_flag(b) {
         return a.word.eq_ignore_ascii_case(&b.word).then_some((a, b));
     }
@@ -120,23 +127,23 @@ pub(super) fn choices<'a>(one: &'a [Token], two: &'a [Token]) -> Option<(&'a Tok
     let is_exclusive = ours[..at]
         .iter()
         .any(|token| token.is(EXCLUSIVE) || EXCLUSIVE.contains(&token.stem.as_str()));
-    let are_code = a.kind == Kind::Code && b.kind == Kind::Code;
+    let are_code = a.kind == TokenKind::Code && b.kind == TokenKind::Code;
     let are_names = a.is_content() && b.is_content() && at + 1 == ours.len();
     let is_value =
         is_bound && ((are_code && is_exclusive) || (are_names && has_attribute && is_exclusive));
     is_value.then_some((a, b))
 }
 
-/// Whether two statements are equal but for one or two words that stand in the same places: then one
-/// word stands for another, and the two are not one statement in other words.
-pub(super) fn is_substituted(one: &[Token], two: &[Token]) -> bool {
+/// Whether two statements are equal except for one or two words at the same positions: then one
+/// word replaces another, and the statements are not rewordings of each other.
+pub(super) fn is_substituted(one: &[StatementToken], two: &[StatementToken]) -> bool {
     let (ours, theirs) = (kept(one), kept(two));
     let differing = ours.iter().zip(&theirs).filter(|(a, b)| a.concept != b.concept).count();
     ours.len() == theirs.len() && differing <= 2 && differing * 2 < ours.len()
 }
 
-/// All words but articles, pronouns and marks.
-fn kept(tokens: &[Token]) -> Vec<&Token> {
+/// All words except articles, pronouns and marks.
+fn kept(tokens: &[StatementToken]) -> Vec<&StatementToken> {
     const DROPPED: &[&str] = &[
         "a", "an", "the", "this", "that", "its", "our", "your", "we", "you", "always", "must",
         "should", "please",

@@ -1,8 +1,8 @@
-//! The word lists of the rules, looked up by stem.
+//! Word lists of the rules, indexed by stem.
 //!
-//! The lists are plain text beside this file, so that the vocabulary can be read and extended without
-//! reading code: one word or group per line, in the base form, comments after `#`. They are stemmed
-//! as the tokenizer stems a statement. Their form is checked by a test.
+//! The lists are plain text files next to this one, so that the vocabulary can be read and extended
+//! without reading code: one word or group per line, in the base form, comments after `#`. They are
+//! stemmed as the tokenizer stems a statement. A test checks their format.
 
 use super::stem::stem;
 use std::collections::BTreeMap;
@@ -21,46 +21,46 @@ const PHRASES: &str = include_str!("lists/phrases.txt");
 const NUMBERS: &str = include_str!("lists/numbers.txt");
 const UNITS: &str = include_str!("lists/units.txt");
 
-/// Links of which neither side comes first.
+/// Symmetric connectives, whose sides may be swapped.
 const SYMMETRIC: &[&str] = &["and", "or", ",", "with", "between", "plus", "nor", "&", "/"];
 
-/// The lines of a list, without comments.
+/// Lines of a list, without comments.
 fn lines(list: &'static str) -> impl Iterator<Item = &'static str> {
     list.lines().filter(|line| !line.starts_with('#') && !line.is_empty())
 }
 
-/// The two sides of each line of a list.
+/// Both sides of each line of a list.
 fn sides(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     lines(list).filter_map(|line| line.split_once(" | "))
 }
 
-/// What a lookup of a stem gives.
+/// Properties of a stem in the word lists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Senses {
-    /// It negates its clause.
+    /// The word negates its clause.
     pub(super) is_negator: bool,
-    /// It carries no subject.
+    /// The word carries no subject.
     pub(super) is_light: bool,
-    /// It names a platform or environment.
+    /// The word names a platform or environment.
     pub(super) is_scope: bool,
-    /// It names a product with versions.
+    /// The word names a product with versions.
     pub(super) is_product: bool,
-    /// It has one value at a time.
+    /// The word names an attribute with one value at a time.
     pub(super) is_attribute: bool,
-    /// It relates two sides in one direction.
+    /// The word relates two sides in one direction.
     pub(super) is_directed: bool,
 }
 
-/// One pole of a pair of opposites.
+/// Membership of a word in an antonym pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pole {
-    /// Which pair.
+    /// Index of the pair.
     pub(super) pair: usize,
-    /// Whether it is the second one.
+    /// Whether the word is on the second side.
     pub(super) is_second: bool,
 }
 
-/// The lists by stem.
+/// All lists, indexed by stem.
 #[derive(Debug)]
 pub(super) struct Lexicon {
     senses: BTreeMap<String, Senses>,
@@ -73,7 +73,7 @@ pub(super) struct Lexicon {
 }
 
 impl Lexicon {
-    /// The only one there is.
+    /// The global instance, built on first use.
     pub(super) fn get() -> &'static Self {
         static LEXICON: OnceLock<Lexicon> = OnceLock::new();
         LEXICON.get_or_init(Self::build)
@@ -125,17 +125,17 @@ impl Lexicon {
         self.senses.get(stem).copied().unwrap_or_default()
     }
 
-    /// The stem that stands for all synonyms of one.
+    /// Stem that represents all synonyms of `stem`.
     pub(super) fn concept<'a>(&'a self, stem: &'a str) -> &'a str {
         self.concepts.get(stem).map_or(stem, String::as_str)
     }
 
-    /// The pairs of opposites that a stem belongs to.
+    /// Antonym pairs that a stem belongs to.
     pub(super) fn poles(&self, stem: &str) -> &[Pole] {
         self.poles.get(stem).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether two different stems are alternatives to each other.
+    /// Whether two different stems are mutually exclusive alternatives.
     pub(super) fn are_alternatives(&self, one: &str, two: &str) -> bool {
         let groups = |of: &str| self.choices.get(of).cloned().unwrap_or_default();
         one != two && groups(one).iter().any(|group| groups(two).contains(group))
@@ -146,23 +146,23 @@ impl Lexicon {
         self.choices.contains_key(stem)
     }
 
-    /// The number that a word names.
+    /// Number that a word names.
     pub(super) fn number(&self, word: &str) -> Option<f64> {
         self.numbers.get(word).copied()
     }
 
-    /// What a unit measures, and how much of it.
+    /// Quantity that a unit measures, and its factor to the base unit.
     pub(super) fn unit(&self, word: &str) -> Option<(&'static str, f64)> {
         self.units.get(word).copied()
     }
 
-    /// The single word for a phrase that begins some words, and how many of them it takes.
+    /// Replacement for a phrase at the start of `words`, and the length of the phrase.
     pub(super) fn phrase(&self, words: &[&str]) -> Option<(&'static str, usize)> {
         let found = self.phrases.iter().find(|(phrase, _)| words.starts_with(phrase));
         found.map(|(phrase, one)| (*one, phrase.len()))
     }
 
-    /// Whether a word links two sides of which neither comes first.
+    /// Whether a connective is symmetric.
     pub(super) fn is_symmetric(word: &str) -> bool {
         SYMMETRIC.contains(&word)
     }
@@ -176,7 +176,7 @@ fn numbers() -> BTreeMap<&'static str, f64> {
     lines(NUMBERS).filter_map(number).collect()
 }
 
-/// Each spelling of a unit, with what it measures and how much of that.
+/// Each spelling of a unit, with its quantity and the factor to the base unit.
 fn units() -> BTreeMap<&'static str, (&'static str, f64)> {
     let mut units = BTreeMap::new();
     for line in lines(UNITS) {

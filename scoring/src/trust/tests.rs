@@ -1,22 +1,26 @@
-//! Vectors of trust and weight, and the law that evidence never works against its own direction.
+//! Test vectors of trust and weight, and the property that evidence never acts against its
+//! direction.
 
 use super::{
-    Observed, Params, Reason, Standing, Trust, trust, trust_vouched, vouched_successes, weight,
+    Params, TextObservation, Trust, TrustStanding, WeightReason, trust, trust_vouched,
+    vouched_successes, weight,
 };
+use crate::credit::TaskVerdict::{Failure, Success};
 use crate::hop::Hop;
-use crate::outcome::Verdict::{Failure, Success};
 use crate::posterior::Posterior;
 use crate::thompson::SplitMix64;
 use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;
 
-/// `+` is a success and `-` a failure; `age` days ago, in the order of arrival.
-fn observed(history: &[(u32, &str)]) -> Vec<Observed> {
+/// `+` is a success and `-` a failure, each `age` days ago, in order of arrival.
+fn observed(history: &[(u32, &str)]) -> Vec<TextObservation> {
     let of = |&(age, verdicts): &(u32, &str)| {
         let day = Day(NOW - age);
-        let each =
-            move |sign| Observed { day, verdict: if sign == '+' { Success } else { Failure } };
+        let each = move |sign| TextObservation {
+            day,
+            verdict: if sign == '+' { Success } else { Failure },
+        };
         verdicts.chars().map(each).collect::<Vec<_>>()
     };
     history.iter().flat_map(of).collect()
@@ -42,14 +46,14 @@ fn trust_is_the_lower_of_all_evidence_and_the_last_six_outcomes() {
     check(&[(0, "+")], 0.3162);
     check(&[(0, "+++")], 0.5623);
     check(&[(0, "-")], 0.0345);
-    // Ten successes: all of them say 0.8111, the last six Beta(7,1) only 0.1^(1/7).
+    // Ten successes: all evidence gives 0.8111, the last six, Beta(7,1), only 0.1^(1/7).
     check(&[(1, "+++++"), (0, "+++++")], 0.7197);
     // A failure long before six successes: all evidence, Beta(7,3), is the lower one.
     check(&[(2, "-"), (1, "+++"), (0, "+++")], q10(7.0, 3.0));
 }
 
 #[test]
-fn which_quantile_is_trust_is_the_operators_choice() {
+fn the_trust_quantile_is_configurable() {
     let median = Params { quantile: 0.5, ..Params::default() };
     assert!((trust(&[], Day(0), &median).value - 0.5).abs() < 1e-9, "half of Beta(1, 1)");
     assert!((trust(&[], Day(0), &Params::default()).value - 0.1).abs() < 1e-9);
@@ -72,7 +76,7 @@ fn at_most_five_successes_a_day_count() {
     assert_eq!(six.value, judge(&[(1, "+++++")]).value);
     assert_eq!(six.successes_ignored, 1);
     assert!(judge(&[(1, "+++++"), (0, "+")]).value > six.value);
-    // Failures are never too many.
+    // Failures have no daily limit.
     assert!(judge(&[(0, "----------")]).value < judge(&[(0, "---------")]).value + 1e-12);
     assert_eq!(judge(&[(0, "----------")]).all.beta(), 21.0);
 }
@@ -85,17 +89,17 @@ fn a_success_beyond_the_daily_limit_takes_no_place_in_the_window() {
 }
 
 #[test]
-fn evidence_fades_after_thirty_days_towards_a_stranger() {
+fn evidence_decays_after_thirty_days_towards_the_prior() {
     check(&[(30, "+")], 0.3162);
     check(&[(31, "+")], q10(1.98, 1.0));
     check(&[(64, "+")], q10(1.0 + 0.98_f64.powi(34), 1.0));
     check(&[(3_000, "------")], 0.1000);
-    // Fading spares nobody the present: an old failure weighs less than a new one.
+    // Decay applies to failures as well: an old failure weighs less than a new one.
     assert!(judge(&[(90, "-")]).value > judge(&[(0, "-")]).value);
 }
 
 #[test]
-fn evidence_from_a_clock_that_ran_ahead_counts_and_does_not_hold_the_window() {
+fn evidence_dated_in_the_future_counts_and_does_not_block_the_window() {
     let mut history = observed(&[(0, "+++++")]);
     for one in &mut history {
         one.day = Day(NOW + 400);
@@ -116,7 +120,7 @@ fn a_success_never_lowers_trust_and_a_failure_never_raises_it() {
         let mut day = NOW - 400;
         let mut history = Vec::new();
         for step in 0..24 {
-            // The clock mostly goes on, sometimes by months, and now and then jumps back.
+            // The clock mostly moves on, sometimes by months, and occasionally jumps back.
             day = match random.below(10) {
                 0..=4 => day,
                 5..=6 => day + 1,
@@ -128,7 +132,8 @@ fn a_success_never_lowers_trust_and_a_failure_never_raises_it() {
             let now = Day(day + random.below(3) * 40);
             let later = trust(&history, now, &params).value;
             for verdict in [Success, Failure] {
-                let longer = [history.as_slice(), &[Observed { day: Day(day), verdict }]].concat();
+                let longer =
+                    [history.as_slice(), &[TextObservation { day: Day(day), verdict }]].concat();
                 for (had, at) in [(before, Day(day)), (later, now)] {
                     let has = trust(&longer, at, &params).value;
                     let holds = match verdict {
@@ -138,29 +143,31 @@ fn a_success_never_lowers_trust_and_a_failure_never_raises_it() {
                     assert!(holds, "seed {seed}, step {step}: {verdict:?} made {had} {has}");
                 }
             }
-            // Mixed fortunes, with runs, so that windows of one kind occur as well.
+            // Mixed outcomes with runs, so that windows of equal outcomes occur as well.
             let lucky = random.below(4) < 1 + (seed % 3) as u32;
-            history
-                .push(Observed { day: Day(day), verdict: if lucky { Success } else { Failure } });
+            history.push(TextObservation {
+                day: Day(day),
+                verdict: if lucky { Success } else { Failure },
+            });
         }
     }
 }
 
 #[test]
-fn weight_is_trust_less_a_share_per_hop_and_never_above_a_half() {
-    let at = |hop| Standing::At(Hop(hop));
+fn weight_is_trust_discounted_per_hop_and_at_most_a_half() {
+    let at = |hop| TrustStanding::At(Hop(hop));
     for (trust, standing, expect, reason) in [
-        (0.10, at(0), 1.0, Reason::Own),
-        (0.10, at(1), 0.07, Reason::Discounted),
-        (0.60, at(1), 0.42, Reason::Discounted),
-        (0.90, at(1), 0.50, Reason::Capped),
-        (0.90, at(2), 0.441, Reason::Discounted),
-        (0.90, at(3), 0.3087, Reason::Discounted),
-        (0.90, at(4), 0.0, Reason::TooFar),
-        (0.90, Standing::Unknown, 0.0, Reason::TooFar),
-        (0.90, Standing::Blocked, 0.0, Reason::Blocked),
-        (0.90, Standing::Equivocating, 0.0, Reason::Equivocating),
-        (f64::NAN, at(1), 0.0, Reason::Discounted),
+        (0.10, at(0), 1.0, WeightReason::Own),
+        (0.10, at(1), 0.07, WeightReason::Discounted),
+        (0.60, at(1), 0.42, WeightReason::Discounted),
+        (0.90, at(1), 0.50, WeightReason::Capped),
+        (0.90, at(2), 0.441, WeightReason::Discounted),
+        (0.90, at(3), 0.3087, WeightReason::Discounted),
+        (0.90, at(4), 0.0, WeightReason::TooFar),
+        (0.90, TrustStanding::Unknown, 0.0, WeightReason::TooFar),
+        (0.90, TrustStanding::Blocked, 0.0, WeightReason::Blocked),
+        (0.90, TrustStanding::Equivocating, 0.0, WeightReason::Equivocating),
+        (f64::NAN, at(1), 0.0, WeightReason::Discounted),
     ] {
         let given = weight(trust, standing, &Params::default());
         assert!((given.value - expect).abs() < 1e-9, "{trust} {standing:?}: {given:?}");
@@ -169,7 +176,7 @@ fn weight_is_trust_less_a_share_per_hop_and_never_above_a_half() {
 }
 
 #[test]
-fn what_an_outcome_adds_is_the_operators_choice_and_fades_alike() {
+fn outcome_amounts_are_configurable_and_decay_alike() {
     let params = Params { success: 0.5, failure: 4.0, ..Params::default() };
     let given = trust(&observed(&[(31, "+-")]), Day(NOW), &params);
     let expect = (1.0 + 0.98 * 0.5, 1.0 + 0.98 * 4.0);
@@ -178,10 +185,10 @@ fn what_an_outcome_adds_is_the_operators_choice_and_fades_alike() {
 }
 
 #[test]
-fn whoever_weighs_just_the_most_is_not_cut() {
+fn a_weight_equal_to_the_bound_is_not_capped() {
     let params = Params { hop_factor: 0.5, weight_max: 0.5, ..Params::default() };
-    let given = weight(1.0, Standing::At(Hop(1)), &params);
-    assert_eq!((given.value, given.reason), (0.5, Reason::Discounted));
+    let given = weight(1.0, TrustStanding::At(Hop(1)), &params);
+    assert_eq!((given.value, given.reason), (0.5, WeightReason::Discounted));
 }
 
 fn judge_vouched(history: &[(u32, &str)], vouched_age: u32) -> Trust {
@@ -190,7 +197,7 @@ fn judge_vouched(history: &[(u32, &str)], vouched_age: u32) -> Trust {
 }
 
 #[test]
-fn a_vouch_counts_as_three_successes_that_fade() {
+fn a_vouch_counts_as_three_decaying_successes() {
     assert!((judge_vouched(&[], 0).value - q10(4.0, 1.0)).abs() < 1e-9);
     assert!((judge_vouched(&[], 30).value - q10(4.0, 1.0)).abs() < 1e-9);
     let left = 3.0 * 0.98_f64.powi(70);
@@ -201,17 +208,17 @@ fn a_vouch_counts_as_three_successes_that_fade() {
 }
 
 #[test]
-fn a_vouch_is_beside_the_daily_limit_and_ends_with_the_first_bad_outcomes() {
+fn a_vouch_is_outside_the_daily_limit_and_is_displaced_by_outcomes() {
     let five = judge_vouched(&[(0, "+++++")], 0);
     assert_eq!((five.successes_ignored, five.all.alpha()), (0, 9.0));
-    // Six outcomes fill the window: the vouch has no part in it.
+    // Six outcomes fill the window, so that the vouch has no place in it.
     let misled = judge_vouched(&[(0, "------")], 0);
     assert_eq!((misled.recent.alpha(), misled.recent.beta()), (1.0, 13.0));
     assert!(misled.value < judge(&[]).value);
 }
 
 #[test]
-fn a_vouch_never_lowers_trust_and_the_law_of_outcomes_holds_beside_it() {
+fn a_vouch_never_lowers_trust_and_outcomes_stay_monotonic() {
     const NOISE: f64 = 1e-10;
     let params = Params::default();
     for seed in 0..200 {
@@ -221,12 +228,14 @@ fn a_vouch_never_lowers_trust_and_the_law_of_outcomes_holds_beside_it() {
             day += random.below(25);
             // The operator may vouch at any time up to now.
             let vouched = Some(Day(day - random.below(60)));
-            let at =
-                |history: &[Observed]| trust_vouched(history, vouched, Day(day), &params).value;
+            let at = |history: &[TextObservation]| {
+                trust_vouched(history, vouched, Day(day), &params).value
+            };
             let had = at(&history);
             assert!(had >= trust(&history, Day(day), &params).value - NOISE, "{seed}, {step}");
             for verdict in [Success, Failure] {
-                let longer = [history.as_slice(), &[Observed { day: Day(day), verdict }]].concat();
+                let longer =
+                    [history.as_slice(), &[TextObservation { day: Day(day), verdict }]].concat();
                 let holds = match verdict {
                     Success => at(&longer) >= had - NOISE,
                     Failure => at(&longer) <= had + NOISE,
@@ -234,7 +243,7 @@ fn a_vouch_never_lowers_trust_and_the_law_of_outcomes_holds_beside_it() {
                 assert!(holds, "seed {seed}, step {step}: {verdict:?}");
             }
             let verdict = if random.below(3) == 0 { Failure } else { Success };
-            history.push(Observed { day: Day(day), verdict });
+            history.push(TextObservation { day: Day(day), verdict });
         }
     }
 }

@@ -1,31 +1,34 @@
-//! A peer that means harm, to try a node of one's own with.
+//! A hostile peer for testing a node of one's own.
 //!
-//! `cargo run -p klnode-tests --bin hostile -- TICKET` joins the node that wrote the ticket (`klnode
-//! invite NAME`) and does to it what `--attack` says, for a few seconds. Nothing but that node is
-//! reached.
+//! `cargo run -p klnode-tests --bin hostile -- TICKET` joins the node that wrote the ticket
+//! (`klnode peer invite NAME`) and runs the attack named by `--attack` against it for a few seconds. It
+//! contacts only that node.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
 use clap::Parser;
 use klnode_federation::proto::ticket::Ticket;
-use klnode_tests::hostile::{Attack, End, attack};
+use klnode_tests::hostile_peer::{Attack, End, attack};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Joins a node by a ticket and misbehaves.
 #[derive(Parser, Debug)]
-#[command(after_help = "Example:\n  hostile --attack bombs --seconds 10 \"$(klnode invite team)\"")]
+#[command(
+    after_help = "Example:\n  hostile --attack bombs --seconds 10 \"$(klnode peer invite team)\""
+)]
 struct Arguments {
-    /// What `klnode invite NAME` printed. A ticket is good once, so one attack needs one.
+    /// The ticket that `klnode peer invite NAME` printed. A ticket is valid once, so each attack needs
+    /// one.
     ticket: String,
-    /// What to do: garbage, bombs, forgeries, pages, compares, probes, replay, flood, receipts or
+    /// The attack: garbage, bombs, forgeries, pages, compares, probes, replay, flood, receipts or
     /// strays.
     #[arg(long, default_value = "garbage")]
     attack: String,
-    /// For how long.
+    /// Duration of the attack in seconds.
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// The same seed sends the same bytes; if none is given, the clock's.
+    /// Seed of the attack: the same seed sends the same bytes. Defaults to the clock.
     #[arg(long)]
     seed: Option<u64>,
 }

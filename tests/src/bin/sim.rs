@@ -1,8 +1,9 @@
-//! Runs simulated networks of whole nodes, seed after seed, and stops at the first that goes wrong.
+//! Runs simulated networks of whole nodes, one seed after another, and stops at the first
+//! violation.
 //!
-//! `cargo run --release -p klnode-tests --bin sim -- --seeds 1000` runs a range on all cores, counts
-//! every fault that fired, and shrinks what goes wrong to a plan of few steps, with the command that
-//! replays it. `--help` says more.
+//! `cargo run --release -p klnode-tests --bin sim -- --seeds 1000` runs a range of seeds on all
+//! cores, counts every fault that fired, shrinks a failing plan to few steps, and prints the
+//! command that replays it. `--help` lists the options.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
@@ -13,32 +14,33 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Simulated networks of whole nodes: operations, faults, and what must hold in the end.
+/// Simulated networks of whole nodes: operations, faults, and the invariants that must hold in the
+/// end.
 #[derive(Parser, Debug)]
 #[command(after_help = "Example:\n  sim --seeds 1000 --from 0\n  sim --seed 17 --keep 0-3,12")]
 struct Arguments {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 500)]
     seeds: u64,
-    /// The first of them.
+    /// First seed of the range.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// Smaller plans: 60 operations and 15 faults instead of 200 and 50.
     #[arg(long)]
     small: bool,
-    /// Runs this seed alone, and says what happens in it.
+    /// Runs only this seed and prints its events.
     #[arg(long)]
     seed: Option<u64>,
-    /// Of that seed only these steps, as `0-3,12`.
+    /// Runs only these steps of that seed, such as `0-3,12`.
     #[arg(long, requires = "seed")]
     keep: Option<String>,
-    /// Every so many seeds one is run twice and must give the same trace.
+    /// Runs every n-th seed twice and requires the same trace.
     #[arg(long, default_value_t = 100)]
     twice: u64,
-    /// Tells what went wrong as it was found, without looking for the least plan.
+    /// Reports the failing plan as it is, without shrinking it.
     #[arg(long)]
     no_shrink: bool,
-    /// How many threads run.
+    /// Number of threads.
     #[arg(long)]
     threads: Option<usize>,
 }
@@ -87,7 +89,7 @@ fn numbers(list: &str) -> Option<Vec<usize>> {
     Some(all)
 }
 
-/// What all runs together were like.
+/// Totals over all runs.
 #[derive(Default)]
 struct Sum {
     runs: u64,
@@ -104,7 +106,7 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
     let threads = arguments.threads.unwrap_or(cores);
     let (next, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (sum, failed) = (Mutex::new(Sum::default()), Mutex::new(None));
-    // A panic is a finding, and is told once.
+    // A panic is reported as a finding, so the hook stays silent.
     std::panic::set_hook(Box::new(|_| {}));
     std::thread::scope(|scope| {
         for _ in 0..threads {
@@ -118,7 +120,8 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
                     let is_twice = number.is_multiple_of(arguments.twice.max(1));
                     match once_or_twice(&plan, is_twice) {
                         Ok(report) => {
-                            let mut sum = sum.lock().expect("nobody panics with it");
+                            let mut sum =
+                                sum.lock().expect("no thread panics while it holds the lock");
                             sum.runs += 1;
                             sum.twice += u64::from(is_twice);
                             let what = report.unswept.clone();
@@ -127,7 +130,7 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
                         }
                         Err(violation) => {
                             stop.store(true, Ordering::Relaxed);
-                            *failed.lock().expect("nobody panics with it") =
+                            *failed.lock().expect("no thread panics while it holds the lock") =
                                 Some((plan, violation));
                         }
                     }
@@ -137,12 +140,14 @@ fn search(arguments: &Arguments, size: Size) -> ExitCode {
         }
     });
     bar.finish_and_clear();
-    let sum = sum.into_inner().expect("nobody panicked with it");
+    let sum = sum.into_inner().expect("no thread panicked while it held the lock");
     show(&sum);
     let is_too_often = sum.unswept.len() as u64 > 1 + sum.runs / UNSWEPT_SEEDS;
-    match failed.into_inner().expect("nobody panicked with it") {
+    match failed.into_inner().expect("no thread panicked while it held the lock") {
         None if is_too_often => {
-            println!("\ntoo many seeds wait for a sweep: nodes overlook what may pass");
+            println!(
+                "\ntoo many seeds depend on a sweep: nodes do not release all records in time"
+            );
             ExitCode::FAILURE
         }
         None => ExitCode::SUCCESS,

@@ -1,33 +1,33 @@
-//! What befalls the nodes of a cluster: cuts, crashes, power that goes, other disks, wrong clocks.
+//! Faults of a cluster: partitions, crashes, power cuts, replaced disks, wrong clocks.
 
 use super::{Cluster, replica};
 use crate::disk::{self, Disk, PowerCut};
-use crate::node::{DiskMedium, Node};
-use klnode::engine::Command;
-use klnode::replicate::{Event, Writer as _};
+use crate::test_engine::{DiskMedium, Node};
 use klnode_crdt::ids::StoreId;
 use klnode_crdt::time::WallTime;
-use klnode_federation::sim::{Counts, Fault, Knobs};
+use klnode_engine::Command;
+use klnode_federation::sim::{ClockFault, FaultCounts, Knobs};
+use klnode_replication::{EngineWriter as _, ReplicaEvent};
 
 impl Cluster {
-    /// Cuts a node off from all others.
+    /// Disconnects a node from all others.
     pub fn part(&mut self, at: usize) {
         self.part_side(&[at]);
     }
 
-    /// Cuts these nodes off from all others, until the network heals.
+    /// Disconnects these nodes from all others, until the network heals.
     pub fn part_side(&mut self, side: &[usize]) {
         self.network.part(side);
         for (one, two) in self.links.clone() {
             if side.contains(&one) != side.contains(&two) {
                 let (a, b) = (self.author(one), self.author(two));
-                self.happen(one, Event::Disconnected(b));
-                self.happen(two, Event::Disconnected(a));
+                self.happen(one, ReplicaEvent::Disconnected(b));
+                self.happen(two, ReplicaEvent::Disconnected(a));
             }
         }
     }
 
-    /// Mends all links; what was connected before is connected again.
+    /// Restores all links and reconnects the peers.
     pub fn heal(&mut self) {
         self.network.heal();
         for (one, two) in self.links.clone() {
@@ -35,22 +35,31 @@ impl Cluster {
         }
     }
 
-    /// Treats messages so from now on.
+    /// Sets the loss, duplication and delay of messages from now on.
     pub fn set_knobs(&mut self, knobs: Knobs) {
         self.network.set_knobs(knobs);
     }
 
-    /// Lets something happen to a node's clock.
-    pub fn disturb_clock(&mut self, fault: &Fault) {
+    /// Applies a fault to a node's clock.
+    pub fn disturb_clock(&mut self, fault: &ClockFault) {
         self.network.cause(fault);
     }
 
-    /// What has happened, and how often.
-    pub fn counts(&self) -> Counts {
+    /// Moves the clocks of all nodes to this many milliseconds ahead of the network's time, as if
+    /// the nodes had been suspended meanwhile.
+    pub fn set_clocks_ahead(&mut self, ms: u64) {
+        let offset = i64::try_from(ms).expect("a few years");
+        for at in 0..self.count() {
+            self.network.set_clock_offset(at, offset);
+        }
+    }
+
+    /// Events of the network, by kind.
+    pub fn counts(&self) -> FaultCounts {
         self.network.counts()
     }
 
-    /// Ends all faults: everybody runs and is connected.
+    /// Ends all faults: every node runs and is connected.
     pub fn calm(&mut self) {
         for at in 0..self.count() {
             self.mend(at);
@@ -74,41 +83,40 @@ impl Cluster {
         for other in 0..self.count() {
             if self.links.contains(&(at.min(other), at.max(other))) {
                 let author = self.author(at);
-                self.happen(other, Event::Disconnected(author));
+                self.happen(other, ReplicaEvent::Disconnected(author));
             }
         }
     }
 
-    /// Lets the power go after so many more calls of a node's disk.
+    /// Cuts the power after `calls` more disk calls of a node.
     pub fn dim(&mut self, at: usize, calls: u64) {
         self.members[at].medium.disk().crash_at_call(calls);
     }
 
-    /// Takes a node's power away: its disk keeps what was synced, and of the rest what chance
-    /// leaves.
+    /// Cuts a node's power: its disk keeps all synced writes and a random part of the others.
     pub fn lose_power(&mut self, at: usize, cut: PowerCut, seed: u64) {
         let image = self.members[at].medium.disk().crash_image(cut, seed);
         self.crash(at);
         self.members[at].medium = DiskMedium::new(image);
     }
 
-    /// Starts a killed node again, from what its disk has kept, or from another disk.
+    /// Restarts a killed node on its disk.
     pub fn restart(&mut self, at: usize) {
         let disk = self.members[at].medium.disk().fork();
         self.restart_on(at, disk);
     }
 
-    /// Has a node's disk fail at every so many calls that write.
+    /// Makes every `period`th writing call of a node's disk fail.
     pub fn fail(&mut self, at: usize, period: u64, fault: disk::Fault) {
         self.members[at].medium.disk().fail_every(period, fault);
     }
 
-    /// Has a node's disk fail once, after so many calls that write.
+    /// Makes a node's disk fail once, after `calls` writing calls.
     pub fn fail_once(&mut self, at: usize, calls: u64, fault: disk::Fault) {
         self.members[at].medium.disk().fail_at_call(calls, fault);
     }
 
-    /// Ends that. A store that closed meanwhile opens with the next write.
+    /// Ends the disk faults of a node. A store that was closed meanwhile opens with the next write.
     pub fn mend(&mut self, at: usize) {
         self.members[at].medium.disk().heal();
         if self.is_up(at) && !self.is_readable(at) {
@@ -132,14 +140,14 @@ impl Cluster {
         self.resume_on(at, disk);
     }
 
-    /// Starts a killed node on a disk as the life that it last began, as a resumed machine would.
+    /// Starts a killed node on a disk with its last boot number, as a resumed machine would.
     pub fn resume_on(&mut self, at: usize, disk: Disk) {
         let (key_seed, boot, now) = self.next_life(at);
         let node = Node::start_on(disk, key_seed, boot, now).expect("the disk opens");
         self.live_on(at, node);
     }
 
-    /// Starts a killed node on a fresh disk: its key is all that is left, and its store is another.
+    /// Starts a killed node on a fresh disk: it keeps only its key and gets another store id.
     pub fn restart_anew(&mut self, at: usize, store: StoreId) {
         self.members[at].boots += 1;
         self.members[at].store = store;
@@ -160,7 +168,7 @@ impl Cluster {
         member.replica = Some(replica(node));
         member.tick_at = u64::MAX;
         self.network.restart(at);
-        self.happen(at, Event::Tick);
+        self.happen(at, ReplicaEvent::Tick);
         for other in 0..self.count() {
             if self.links.contains(&(at.min(other), at.max(other))) {
                 self.connect(at, other);

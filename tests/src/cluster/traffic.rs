@@ -1,19 +1,20 @@
-//! What an answer of one node to another holds.
+//! Decodes the responses between nodes.
 
-use klnode_federation::proto::message::{Answer, Item};
+use klnode_federation::proto::message::{OutboxItem, SyncResponse};
 
-/// How many records an answer holds.
+/// Number of records in a response.
 pub(super) fn records_of(answer: &[u8]) -> u64 {
-    let is_record =
-        |item: &&Item| matches!(item, Item::Named(..) | Item::Whole(..) | Item::First(..));
-    match Answer::decode(answer) {
-        Ok(Answer::Page(items, ..)) => items.iter().filter(is_record).count() as u64,
-        Ok(Answer::Records(records)) => records.len() as u64,
+    let is_record = |item: &&OutboxItem| {
+        matches!(item, OutboxItem::Named(..) | OutboxItem::Whole(..) | OutboxItem::First(..))
+    };
+    match SyncResponse::decode(answer) {
+        Ok(SyncResponse::Page(items, ..)) => items.iter().filter(is_record).count() as u64,
+        Ok(SyncResponse::Records(records)) => records.len() as u64,
         _ => 0,
     }
 }
 
-/// Whether an answer is a part of a comparison.
+/// Whether a response is part of a comparison.
 pub(super) fn is_comparison(answer: &[u8]) -> bool {
-    matches!(Answer::decode(answer), Ok(Answer::Compare(_)))
+    matches!(SyncResponse::decode(answer), Ok(SyncResponse::Compare(_)))
 }

@@ -1,38 +1,38 @@
-//! What a power cut leaves on the platter.
+//! State of the platter after a power cut.
 //!
-//! Between two syncs a disk owes nothing: each 512-byte sector may hold any content it had since
-//! the last sync, whatever its neighbours hold. That one rule covers writes that are lost, torn
-//! and reordered (for a platter, two writes to a sector that change places are the later one
-//! lost). The length follows the order in which it was set, since file systems journal it, but
-//! lags behind by any number of steps and independently of the data.
+//! Between two syncs a disk guarantees nothing: each 512-byte sector may hold any content it had
+//! since the last sync, independently of its neighbours. This rule covers writes that are lost,
+//! torn and reordered (on a platter, swapping two writes to a sector is the same as losing the
+//! later one). The length follows the order in which it was set, since file systems journal it, but
+//! may lag behind by any number of steps and independently of the data.
 //!
 //! A log entry holds whole sectors as the cache had them, because a drive never writes less: half
 //! of a sector in one version and half in another is not a state that a power cut can leave.
 
 use super::pages::Pages;
 
-/// What a drive writes in one piece, whatever else happens.
+/// Size of an atomic write of the drive.
 pub(super) const SECTOR_BYTES: usize = 512;
 
-/// Which of the changes since the last sync are on the platter after the power went.
+/// Selects which changes since the last sync are on the platter after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerCut {
-    /// None: the last sync exactly.
+    /// None: the state of the last sync.
     DropAll,
-    /// All: the cache exactly, as after `kill -9` of a process on a machine that lives on.
+    /// All: the state of the cache, as after `kill -9` on a machine that keeps running.
     KeepAll,
     /// All up to a random point in time, where a write may be half done.
     Prefix,
-    /// A random choice: whole writes lost, torn by the sector, reordered; the length behind.
-    /// Between images the share that is lost differs, from nearly nothing to nearly all.
+    /// A random choice: whole writes lost, torn by sector, reordered; the length behind. The lost
+    /// fraction differs between images, from nearly none to nearly all.
     Scatter,
-    /// As `Scatter`, and bytes that a longer file exposes hold garbage until they are written.
-    /// File systems that promise zeros (ext4 and XFS in their defaults) do not do this.
+    /// As `Scatter`, and bytes that a longer file exposes hold garbage until they are written. File
+    /// systems that guarantee zeros (ext4 and XFS by default) do not do this.
     ScatterStale,
 }
 
 impl PowerCut {
-    /// All of them, for tests that try each.
+    /// All variants, for tests that try each.
     pub const ALL: [PowerCut; 5] = [
         PowerCut::DropAll,
         PowerCut::KeepAll,
@@ -45,15 +45,15 @@ impl PowerCut {
 /// A change that no sync has covered yet.
 #[derive(Clone)]
 pub(super) struct Unsynced {
-    /// The number of the backend call that made it.
+    /// Number of the backend call that made it.
     pub(super) call: u64,
     pub(super) change: Change,
 }
 
-/// See [`Unsynced`].
+/// Content of an [`Unsynced`] change.
 #[derive(Clone)]
 pub(super) enum Change {
-    /// Whole sectors (the last may end with the file) from an offset at a sector's start.
+    /// Whole sectors (the last may end with the file) from a sector-aligned offset.
     Write {
         offset: usize,
         bytes: Box<[u8]>,
@@ -62,7 +62,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The sectors that a write to `len` bytes at `offset` touched, as the cache has them now.
+    /// The sectors touched by a write of `len` bytes at `offset`, as the cache has them now.
     pub(super) fn sectors_of(cached: &Pages, offset: usize, len: usize) -> Change {
         let start = offset / SECTOR_BYTES * SECTOR_BYTES;
         let end = (offset + len).next_multiple_of(SECTOR_BYTES).min(cached.len());
@@ -71,7 +71,7 @@ impl Change {
         Change::Write { offset: start, bytes }
     }
 
-    /// Carries the change out in full; what lies past the end of the file has no place to go.
+    /// Applies the change in full; bytes past the end of the file are dropped.
     pub(super) fn apply(&self, platter: &mut Pages) {
         match self {
             Change::Write { offset, bytes } => write_inside(platter, *offset, bytes),
@@ -80,7 +80,8 @@ impl Change {
     }
 }
 
-/// The platter after a power cut: `durable`, and of `log` what `cut` and `seed` let through.
+/// The disk contents after a power cut: `durable`, plus the changes in `log` that `cut` and `seed`
+/// let survive.
 pub(super) fn survivors(durable: &Pages, log: &[Unsynced], cut: PowerCut, seed: u64) -> Pages {
     let mut platter = durable.clone();
     let mut rng = SplitMix64(seed);
@@ -103,7 +104,7 @@ fn keep_prefix(platter: &mut Pages, log: &[Unsynced], rng: &mut SplitMix64) {
     }
 }
 
-/// What a file that grew shows where nothing was written.
+/// Content of a grown file where nothing was written.
 #[derive(Clone, Copy, PartialEq)]
 enum Exposed {
     Zero,
@@ -111,8 +112,8 @@ enum Exposed {
 }
 
 fn scatter(platter: &mut Pages, log: &[Unsynced], rng: &mut SplitMix64, exposed: Exposed) {
-    // One rate for all images would hide the cases that matter most: with half of everything
-    // lost, "all but one sector" and "nothing but the header" never come up.
+    // One rate for all images would hide the most important cases: with half of everything lost,
+    // "all but one sector" and "nothing but the header" never occur.
     let keep_percent = [4, 50, 96][rng.below(3)];
     let torn_percent = [0, 25, 100][rng.below(3)];
     let lengths = log.iter().filter(|entry| matches!(entry.change, Change::SetLen(_))).count();
@@ -145,7 +146,7 @@ fn scatter(platter: &mut Pages, log: &[Unsynced], rng: &mut SplitMix64, exposed:
     }
 }
 
-/// A write that cannot make the file longer: the length is a change of its own.
+/// A write that does not extend the file: the length is a separate change.
 fn write_inside(platter: &mut Pages, offset: usize, bytes: &[u8]) {
     let room = platter.len().saturating_sub(offset);
     if room > 0 {
@@ -153,7 +154,7 @@ fn write_inside(platter: &mut Pages, offset: usize, bytes: &[u8]) {
     }
 }
 
-/// A tiny generator (Vigna's SplitMix64): the same seed gives the same image on every machine.
+/// SplitMix64 generator by Vigna: the same seed gives the same image on every machine.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
@@ -165,7 +166,7 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; the bias of the remainder is far below what a test could see.
+    /// A number below `bound`; the modulo bias is negligible for tests.
     fn below(&mut self, bound: usize) -> usize {
         (self.next_u64() % bound as u64) as usize
     }

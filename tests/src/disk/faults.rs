@@ -1,27 +1,28 @@
-//! Which calls of a simulated disk fail, and how.
+//! Fault plan of a simulated disk: which calls fail, and how.
 //!
-//! A plan is asked once for each call, in order, and knows nothing of the bytes: what a failing
-//! call leaves behind is the disk's part.
+//! The disk asks the plan once for each call, in order. The plan does not see the bytes: the disk
+//! implements the effect of a failing call.
 
 use std::io;
 
-/// How a call fails on a disk whose machine lives on.
+/// How a call fails on a disk whose machine keeps running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// ENOSPC (`io::ErrorKind::StorageFull`); nothing happened.
+    /// ENOSPC (`io::ErrorKind::StorageFull`); the call has no effect.
     NoSpace,
-    /// EIO; nothing happened. A sync that fails so leaves its writes for the next sync.
+    /// The call fails with EIO and has no effect. After a failed sync, its writes stay pending for
+    /// the next sync.
     Io,
     /// Half of the bytes of a write are written, then EIO. Other calls fail as with `Io`.
     ShortWrite,
-    /// A sync fails with EIO and the system forgets what it should have written: reads go on
-    /// seeing it, and no later sync writes it. Linux does this to pages that could not be written
-    /// back. Other calls fail as with `Io`.
+    /// A sync fails with EIO and its writes are dropped: reads still see them, and no later sync
+    /// writes them. Linux does this to pages that could not be written back. Other calls fail as
+    /// with `Io`.
     LostSync,
 }
 
 impl Fault {
-    /// All of them, for tests that try each.
+    /// All variants, for tests that try each.
     pub const ALL: [Fault; 4] = [Fault::NoSpace, Fault::Io, Fault::ShortWrite, Fault::LostSync];
 
     pub(super) fn error(self) -> io::Error {
@@ -35,7 +36,7 @@ impl Fault {
     }
 }
 
-/// The calls that are to fail, by their number (the first call is number 1).
+/// Calls that are to fail, by their number (the first call is number 1).
 #[derive(Clone, Default)]
 pub(super) struct Plan {
     once: Vec<(u64, Fault)>,
@@ -58,7 +59,7 @@ impl Plan {
         self.every = Some(Every { after, period, fault });
     }
 
-    /// How `call` is to fail, if it is.
+    /// The planned fault of a call, if there is one.
     pub(super) fn fault_of(&self, call: u64) -> Option<Fault> {
         let once = self.once.iter().find(|(planned, _)| *planned == call).map(|(_, fault)| *fault);
         let every = self

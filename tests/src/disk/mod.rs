@@ -1,28 +1,28 @@
-//! A disk in memory that loses power, fills up and fails on command.
+//! An in-memory disk that loses power, fills up and fails on command.
 //!
-//! It stands where a file stands under the store: it is a redb `StorageBackend`, and models a page
-//! cache over durable media. Reads see every write at once; a sync makes all writes so far
-//! durable; what is not synced is kept in a log, from which [`Disk::crash_image`] makes what could
-//! be on the platter if the power went now.
+//! It replaces the file under the store: it is a redb `StorageBackend`, and models a page cache
+//! over durable media. Reads see every write at once; a sync makes all writes so far durable;
+//! unsynced writes are kept in a log, from which [`Disk::crash_image`] builds a possible state of
+//! the platter after a power cut.
 //!
-//! A crash test runs the store on a disk with [`Disk::crash_at_call`], takes an image, reopens on
-//! it, and may do the same again during the recovery. Or it calls [`Disk::record`] first, runs
-//! once to the end, and takes images of every moment with [`Disk::crash_image_at`].
+//! A crash test runs the store on a disk with [`Disk::crash_at_call`], takes an image, reopens it,
+//! and may do the same again during the recovery. Or it calls [`Disk::record`] first, runs once to
+//! the end, and takes images of every moment with [`Disk::crash_image_at`].
 //!
-//! **What counts as a call**: `write`, `set_len` and `sync_data`, failed ones included. Reads have
-//! a number of their own, so that the size of a cache does not move the points of a crash. Calls
-//! after the power went are not counted.
+//! **Counted calls**: `write`, `set_len` and `sync_data`, including failed ones. Reads have their
+//! own counter, so that the size of a cache does not move the points of a crash. Calls after the
+//! power cut are not counted.
 //!
 //! A disk never sleeps, never touches a file, and takes its randomness from seeds alone.
 
 mod crash;
-mod drive;
 mod faults;
 mod pages;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_redb;
+mod write_cache;
 
 use std::fmt;
 use std::io;
@@ -32,51 +32,51 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use redb::{BackendError, StorageBackend};
 
 pub use crash::PowerCut;
-use drive::Drive;
 pub use faults::Fault;
 use pages::{PAGE_BYTES, Pages};
+use write_cache::Drive;
 
-/// A handle to a simulated disk. A clone is another handle to the same disk, and only one handle
-/// at a time can have a database open; [`Disk::fork`] makes another disk.
+/// Handle to a simulated disk. A clone is another handle to the same disk, and only one handle at a
+/// time can have a database open; [`Disk::fork`] makes another disk.
 pub struct Disk {
     drive: Arc<Mutex<Drive>>,
     handle: u64,
 }
 
-/// What a disk has done so far.
+/// Counters of a disk's activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls of `read`.
+    /// Number of `read` calls.
     pub reads: u64,
-    /// Calls of `write`.
+    /// Number of `write` calls.
     pub writes: u64,
-    /// Calls of `set_len`.
+    /// Number of `set_len` calls.
     pub set_lens: u64,
-    /// Calls of `sync_data`.
+    /// Number of `sync_data` calls.
     pub syncs: u64,
     /// Bytes that `read` returned.
     pub read_bytes: u64,
-    /// Bytes that `write` took.
+    /// Bytes passed to `write`.
     pub written_bytes: u64,
-    /// Calls that failed by plan or for want of room; not those after the power went.
+    /// Number of calls that failed by plan or for lack of room; not those after the power cut.
     pub faults: u64,
 }
 
 impl Counts {
-    /// The calls that [`Disk::crash_at_call`] and its kin count.
+    /// Number of calls as [`Disk::crash_at_call`] and related functions count them.
     pub fn calls(&self) -> u64 {
         self.writes + self.set_lens + self.syncs
     }
 }
 
-/// Making, copying and looking at disks.
+/// Creating, copying and inspecting disks.
 impl Disk {
     /// An empty disk.
     pub fn new() -> Disk {
         Disk::at_rest(Pages::default())
     }
 
-    /// A disk at rest with this content.
+    /// A disk with this durable content.
     pub fn from_bytes(content: &[u8]) -> Disk {
         Disk::at_rest(Pages::from_bytes(content))
     }
@@ -85,14 +85,14 @@ impl Disk {
         Disk { drive: Arc::new(Mutex::new(Drive::at_rest(content))), handle: 0 }
     }
 
-    /// Another disk with what reads see now, as a file copied from a running or stopped machine.
-    /// The copy is durable; faults, capacity and counts stay behind.
+    /// Another disk with the content that reads see now, like a file copied from a running or
+    /// stopped machine. The copy is durable; faults, capacity and counters are not copied.
     pub fn fork(&self) -> Disk {
         let content = self.drive().cached.clone();
         Disk::at_rest(content)
     }
 
-    /// What reads see now.
+    /// The content that reads see now.
     pub fn bytes(&self) -> Vec<u8> {
         self.drive().cached.to_vec()
     }
@@ -102,12 +102,12 @@ impl Disk {
         self.drive().cached.len() as u64
     }
 
-    /// What the disk has done so far.
+    /// Counters of the activity so far.
     pub fn counts(&self) -> Counts {
         self.drive().counts
     }
 
-    /// How many changes the next sync has to make durable.
+    /// Number of changes that the next sync has to make durable.
     pub fn unsynced(&self) -> usize {
         self.drive().unsynced()
     }
@@ -117,33 +117,34 @@ impl Disk {
     }
 }
 
-/// Losing power.
+/// Power cuts.
 impl Disk {
-    /// Lets `calls` more calls through; then the power is gone, and every call fails for ever.
-    /// With 0 it goes now. What was under way is covered: a write by the image of one call more,
-    /// a sync by the images of what it had to write.
+    /// Lets `calls` more calls through and then cuts the power: every later call fails for ever.
+    /// With 0 it is cut now. A call in progress is covered by the images: a write by the image of
+    /// one call more, a sync by the images of its pending writes.
     pub fn crash_at_call(&self, calls: u64) {
         self.drive().cut_power_after(calls);
     }
 
-    /// Whether the power is gone.
+    /// Whether the power was cut.
     pub fn is_dark(&self) -> bool {
         self.drive().is_dark()
     }
 
-    /// What could be on the platter if the power went now: a new disk, with power and without
+    /// A possible state of the platter after a power cut now: a new disk, with power and without
     /// faults. The same state, cut and seed give the same image.
     pub fn crash_image(&self, cut: PowerCut, seed: u64) -> Disk {
         let platter = self.drive().platter(cut, seed);
         Disk::at_rest(platter)
     }
 
-    /// Keeps from now on what [`Disk::crash_image_at`] needs: memory for every write.
+    /// Starts keeping the history that [`Disk::crash_image_at`] needs, which takes memory for every
+    /// write.
     pub fn record(&self) {
         self.drive().record();
     }
 
-    /// As [`Disk::crash_image`], had the power gone right after call number `call` (as counted by
+    /// As [`Disk::crash_image`], for a power cut right after call number `call` (as counted by
     /// [`Counts::calls`]).
     ///
     /// # Panics
@@ -155,7 +156,7 @@ impl Disk {
     }
 }
 
-/// Failing while the machine lives on.
+/// Faults while the machine keeps running.
 impl Disk {
     /// Lets `calls` more calls through and fails the one after them.
     pub fn fail_at_call(&self, calls: u64, fault: Fault) {
@@ -183,26 +184,26 @@ impl Disk {
         drive.read_plan.once(read, Fault::Io);
     }
 
-    /// Forgets all faults that were planned; not the capacity.
+    /// Removes all planned faults; keeps the capacity limit.
     pub fn heal(&self) {
         let mut drive = self.drive();
         drive.call_plan = faults::Plan::default();
         drive.read_plan = faults::Plan::default();
     }
 
-    /// Limits the room there is, or with `None` makes room again. On a full disk a file cannot
-    /// grow beyond the limit, nor can pages that were never written be written beyond it (a sparse
-    /// file may be longer than the room it takes). Overwriting works, as does cutting off.
+    /// Limits the capacity, or removes the limit with `None`. On a full disk a file cannot grow
+    /// beyond the limit, nor can holes be filled beyond it (a sparse file may be longer than the
+    /// room it takes). Overwriting and truncating work.
     pub fn capacity_bytes(&self, limit: Option<u64>) {
         self.drive().capacity_bytes = limit;
     }
 
-    /// The room that the pages written so far take.
+    /// Room that the pages written so far take.
     pub fn filled_bytes(&self) -> u64 {
         self.drive().cached.filled_bytes() as u64
     }
 
-    /// Whether there is as much room once more.
+    /// Whether the capacity suffices for a second copy of the content.
     pub fn has_room_for_a_copy(&self) -> bool {
         let drive = self.drive();
         let filled = drive.cached.filled_bytes() as u64;
@@ -210,9 +211,9 @@ impl Disk {
     }
 }
 
-/// Damage to a disk at rest. What was not synced is durable afterwards.
+/// Damage to a disk at rest. It makes all unsynced writes durable first.
 impl Disk {
-    /// Flips bit `bit` (0 is the lowest) of the byte at `offset`; nothing happens past the end.
+    /// Flips bit `bit` (0 is the lowest) of the byte at `offset`; no effect past the end.
     pub fn flip_bit(&self, offset: u64, bit: u8) {
         let offset = offset as usize;
         self.drive().damage(|content| {
@@ -224,17 +225,17 @@ impl Disk {
         });
     }
 
-    /// Cuts the file off at `len`; nothing happens to one that is not longer.
+    /// Truncates the file to `len`; no effect on a shorter file.
     pub fn truncate(&self, len: u64) {
         self.drive().damage(|content| content.set_len(content.len().min(len as usize)));
     }
 
-    /// Zeroes the 4096-byte page number `page`; nothing happens past the end.
+    /// Zeroes the 4096-byte page number `page`; no effect past the end.
     pub fn zero_page(&self, page: u64) {
         self.drive().damage(|content| content.punch(page as usize));
     }
 
-    /// How many 4096-byte pages the file has.
+    /// Number of 4096-byte pages of the file.
     pub fn page_count(&self) -> u64 {
         self.len_bytes().div_ceil(PAGE_BYTES as u64)
     }
@@ -296,8 +297,8 @@ impl StorageBackend for Disk {
         drive.power()
     }
 
-    // Whole-file locks alone, which is all that an exclusive writer needs. They catch an engine
-    // that reopens before it has let go, as the lock of a real file would.
+    // Only whole-file locks are supported, which is enough for an exclusive writer. They catch an
+    // engine that reopens before it has closed, as the lock of a real file would.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         if !matches!((start, end), (Bound::Unbounded | Bound::Included(0), Bound::Unbounded)) {
             return Err(BackendError::Unsupported);

@@ -2,17 +2,17 @@
 //!
 //! Crash tests make hundreds of images of one file that differ in a few pages. Here a copy is a
 //! list of pointers, a page is copied when one of its owners writes to it, and a page that was
-//! never written (a hole) takes no room. Nothing in this file knows about syncs or faults.
+//! never written (a hole) takes no room. This file does not deal with syncs or faults.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The unit of sharing, and of room on a disk that is nearly full.
+/// Unit of sharing, and of capacity on a nearly full disk.
 pub(super) const PAGE_BYTES: usize = 4096;
 
 type Page = Arc<[u8; PAGE_BYTES]>;
 
-/// A file's bytes. Invariant: what lies in the last page beyond `len` is zero.
+/// Bytes of a file. Invariant: bytes of the last page beyond `len` are zero.
 #[derive(Clone, Default)]
 pub(super) struct Pages {
     pages: Vec<Option<Page>>,
@@ -20,7 +20,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// The bytes of `content`, with holes where a whole page is zero.
+    /// The bytes of `content`, with holes for pages of zeros.
     pub(super) fn from_bytes(content: &[u8]) -> Self {
         let mut pages = Pages::default();
         pages.set_len(content.len());
@@ -32,31 +32,31 @@ impl Pages {
         pages
     }
 
-    /// All bytes in one piece.
+    /// All bytes as one vector.
     pub(super) fn to_vec(&self) -> Vec<u8> {
         let mut content = vec![0; self.len];
         self.read(0, &mut content);
         content
     }
 
-    /// The length of the file, holes included.
+    /// Length of the file, holes included.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// How many bytes the pages that are not holes occupy.
+    /// Number of bytes in pages that are not holes.
     pub(super) fn filled_bytes(&self) -> usize {
         self.pages.iter().flatten().count() * PAGE_BYTES
     }
 
-    /// How many bytes of holes a write to `range` would turn into pages.
+    /// Number of bytes in holes that a write to `range` would fill.
     pub(super) fn holes_bytes(&self, range: Range<usize>) -> usize {
         let touched = range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES);
         touched.filter(|index| !matches!(self.pages.get(*index), Some(Some(_)))).count()
             * PAGE_BYTES
     }
 
-    /// Fills `out` from `offset`; what lies beyond the end reads as zero.
+    /// Fills `out` from `offset`; bytes beyond the end read as zero.
     pub(super) fn read(&self, offset: usize, out: &mut [u8]) {
         for (index, at, part) in spans(offset, out.len()) {
             match self.pages.get(index) {
@@ -66,7 +66,7 @@ impl Pages {
         }
     }
 
-    /// Puts `bytes` at `offset`, and makes the file longer where they do not fit.
+    /// Writes `bytes` at `offset`, and extends the file if necessary.
     pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) {
         self.set_len(self.len.max(offset + bytes.len()));
         for (index, at, part) in spans(offset, bytes.len()) {
@@ -75,7 +75,7 @@ impl Pages {
         }
     }
 
-    /// Cuts the file off, or extends it with zeros.
+    /// Truncates the file, or extends it with zeros.
     pub(super) fn set_len(&mut self, len: usize) {
         self.pages.resize(len.div_ceil(PAGE_BYTES), None);
         let tail = len % PAGE_BYTES;
@@ -88,7 +88,7 @@ impl Pages {
         self.len = len;
     }
 
-    /// Turns page `index` into a hole; nothing happens past the end.
+    /// Turns page `index` into a hole; no effect past the end.
     pub(super) fn punch(&mut self, index: usize) {
         if let Some(page) = self.pages.get_mut(index) {
             *page = None;
@@ -96,7 +96,7 @@ impl Pages {
     }
 }
 
-/// The pieces of `offset..offset + len` by page: page index, place in the page, place in the whole.
+/// Splits `offset..offset + len` by page: page index, offset in the page, range in the whole.
 fn spans(offset: usize, len: usize) -> impl Iterator<Item = (usize, usize, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The disk by itself keeps the rules that it claims. What redb does on it is in `tests_redb`.
+//! Tests of the disk itself. `tests_redb` tests redb on it.
 
 use std::io;
 
@@ -8,17 +8,17 @@ use redb::StorageBackend;
 use super::crash::SECTOR_BYTES;
 use super::{Disk, Fault, PowerCut};
 
-/// One call. The length of the disk is always whole sectors: within a sector, a cut could leave a
-/// part of a version.
+/// One call. The length of the disk is always a multiple of the sector size: within a sector, a cut
+/// could leave part of a version.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// Ends with the disk where it would not fit.
+    /// Is cut at the end of the disk.
     Overwrite {
         offset: usize,
         len: usize,
         fill: u8,
     },
-    /// Two sectors, which may lie past the end.
+    /// Two sectors, which may be past the end.
     Extend {
         sector: usize,
         fill: u8,
@@ -47,7 +47,7 @@ impl Arbitrary for Call {
 }
 
 impl Call {
-    /// Makes the call on `disk`, and on a plain vector.
+    /// Applies the call to `disk` and to a plain vector.
     fn make(self, disk: &Disk, plain: &mut Vec<u8>) {
         let (offset, len, fill) = match self {
             Call::Sync => return disk.sync_data().unwrap(),
@@ -68,7 +68,7 @@ impl Call {
     }
 }
 
-/// A disk of 16 sectors, synced, and the vector that it must read like.
+/// A synced disk of 16 sectors, and the vector that it must equal.
 fn sixteen_sectors() -> (Disk, Vec<u8>) {
     let plain = vec![9; 16 * SECTOR_BYTES];
     (Disk::from_bytes(&plain), plain)
@@ -89,7 +89,7 @@ fn a_disk_reads_like_a_vector() {
 }
 
 #[test]
-fn every_sector_of_an_image_is_one_that_it_had_since_the_last_sync() {
+fn every_sector_of_an_image_existed_since_the_last_sync() {
     fn law(calls: Vec<Call>, seed: u64) -> bool {
         let (disk, mut plain) = sixteen_sectors();
         let mut versions = vec![plain.clone()];
@@ -122,7 +122,7 @@ fn every_sector_of_an_image_is_one_that_it_had_since_the_last_sync() {
 }
 
 #[test]
-fn a_seed_gives_one_image_and_seeds_together_tear_lose_and_reorder() {
+fn a_seed_gives_one_image_and_many_seeds_tear_lose_and_reorder() {
     let disk = Disk::from_bytes(&[0; 4 * SECTOR_BYTES]);
     disk.write(0, &[1; 2 * SECTOR_BYTES]).unwrap();
     disk.write(2 * SECTOR_BYTES as u64, &[2; 2 * SECTOR_BYTES]).unwrap();
@@ -138,7 +138,7 @@ fn a_seed_gives_one_image_and_seeds_together_tear_lose_and_reorder() {
 }
 
 #[test]
-fn an_unsynced_growth_may_be_missing_and_shows_garbage_only_where_that_is_asked_for() {
+fn unsynced_growth_may_be_missing_and_shows_garbage_only_on_request() {
     let disk = Disk::new();
     disk.set_len(8192).unwrap();
     let images = |cut| (0..20).map(move |seed| disk.crash_image(cut, seed).bytes());
@@ -197,7 +197,7 @@ fn a_short_write_leaves_the_first_half() {
 }
 
 #[test]
-fn what_a_lost_sync_forgot_is_seen_by_reads_and_by_no_later_sync() {
+fn writes_of_a_lost_sync_are_read_but_never_become_durable() {
     let disk = Disk::from_bytes(&[0; 4]);
     disk.write(0, &[7; 4]).unwrap();
     disk.fail_at_call(0, Fault::LostSync);
@@ -208,7 +208,7 @@ fn what_a_lost_sync_forgot_is_seen_by_reads_and_by_no_later_sync() {
 }
 
 #[test]
-fn a_full_disk_takes_what_needs_no_room_until_there_is_room_again() {
+fn a_full_disk_accepts_only_overwrites_until_there_is_room() {
     let disk = Disk::from_bytes(&[1; 8192]);
     disk.set_len(20_000).unwrap();
     disk.capacity_bytes(Some(8192));

@@ -1,5 +1,5 @@
-//! redb on the disk keeps every commit that it acknowledged; and what it does after a fault, which
-//! the store has to know.
+//! redb on the disk keeps every acknowledged commit; also documents its behaviour after a fault, on
+//! which the store relies.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,11 +11,11 @@ use super::{Disk, Fault, PowerCut};
 
 const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("rows");
 
-/// What a table holds: length and first byte of each row.
+/// Content of a table: length and first byte of each row.
 type Rows = BTreeMap<u64, (usize, u8)>;
 
-/// Transaction number `step` of the script: small rows that overwrite one another, and now and
-/// then a row that makes the file grow, which a later step takes away so that it can shrink.
+/// Edits of transaction number `step`: small rows that overwrite one another, and occasionally a
+/// row that makes the file grow, which a later step removes so that it can shrink.
 fn edits(step: u64) -> Vec<(u64, Option<(usize, u8)>)> {
     let fill = step as u8 + 1;
     let mut edits = vec![(step % 5, Some((300, fill))), (100 + step, Some((40, fill)))];
@@ -29,7 +29,7 @@ fn edits(step: u64) -> Vec<(u64, Option<(usize, u8)>)> {
 
 const STEPS: u64 = 16;
 
-/// What the table holds after `steps` transactions.
+/// Content of the table after `steps` transactions.
 fn rows_after(steps: u64) -> Rows {
     let mut rows = Rows::new();
     for (key, value) in (0..steps).flat_map(edits) {
@@ -60,7 +60,7 @@ fn commit(database: &Database, step: u64) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Runs the script from `from` to its end or the first failure; how many steps are acknowledged.
+/// Runs the script from `from` to its end or the first failure; returns the acknowledged steps.
 fn run(database: &Database, from: u64) -> (u64, Option<redb::Error>) {
     for step in from..STEPS {
         if let Err(error) = commit(database, step) {
@@ -83,8 +83,8 @@ fn rows(database: &Database) -> Rows {
     table.iter().unwrap().map(row).collect()
 }
 
-/// Opens the image and says how many steps are in it: those acknowledged, or one more, which was
-/// under way.
+/// Opens the image and returns how many steps it contains: the acknowledged ones, or one more that
+/// was in progress.
 #[track_caller]
 fn steps_found(image: &Disk, acknowledged: u64, context: &str) -> u64 {
     let mut database = open(image).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -95,15 +95,14 @@ fn steps_found(image: &Disk, acknowledged: u64, context: &str) -> u64 {
         .unwrap_or_else(|| panic!("{context}: {acknowledged} steps were acknowledged: {found:?}"))
 }
 
-/// A disk with an empty database, closed: making one is not atomic, see the test of that.
+/// A disk with an empty, closed database: creating one is not atomic, as another test shows.
 fn formatted() -> Disk {
     let disk = Disk::new();
     drop(open(&disk).unwrap());
     disk
 }
 
-/// The script run to its end on a disk that recorded it, and the call at which each step was
-/// acknowledged.
+/// The script run to its end on a recording disk, and the call at which each step was acknowledged.
 fn recorded() -> (Disk, Vec<u64>) {
     let disk = formatted();
     disk.record();
@@ -118,7 +117,7 @@ fn recorded() -> (Disk, Vec<u64>) {
 }
 
 #[test]
-fn redb_keeps_acknowledged_commits_whatever_a_power_cut_leaves() {
+fn redb_keeps_acknowledged_commits_after_any_power_cut() {
     let first = formatted().counts().calls();
     let (disk, acknowledged_at) = recorded();
     for call in first..=disk.counts().calls() {
@@ -177,7 +176,7 @@ fn redb_survives_power_cuts_during_its_recovery_from_power_cuts() {
 }
 
 #[test]
-fn redb_acknowledges_nothing_after_a_fault_and_goes_on_when_it_is_opened_again() {
+fn redb_acknowledges_nothing_after_a_fault_until_it_is_reopened() {
     for fault in [Fault::NoSpace, Fault::Io, Fault::ShortWrite] {
         for call in 0.. {
             let disk = formatted();
@@ -201,9 +200,9 @@ fn redb_acknowledges_nothing_after_a_fault_and_goes_on_when_it_is_opened_again()
 }
 
 #[test]
-fn redb_on_a_full_disk_keeps_what_it_acknowledged_and_goes_on_when_there_is_room() {
+fn redb_on_a_full_disk_keeps_acknowledged_commits_and_continues_with_room() {
     let disk = formatted();
-    // Below the length the file has: what fails is a page that was never written.
+    // The capacity is below the length of the file: writes to holes fail.
     for capacity in [40_000, 64 * 1024, 600_000, 1_200_000] {
         let disk = disk.fork();
         disk.capacity_bytes(Some(capacity));
@@ -224,7 +223,7 @@ fn redb_on_a_full_disk_keeps_what_it_acknowledged_and_goes_on_when_there_is_room
 }
 
 #[test]
-fn after_a_lost_sync_the_platter_and_a_copy_are_sound_and_the_file_itself_may_be_lost() {
+fn after_a_lost_sync_platter_and_copy_are_sound_but_the_file_may_be_lost() {
     let mut lost = 0;
     for call in 0..60 {
         let disk = formatted();
@@ -248,7 +247,7 @@ fn after_a_lost_sync_the_platter_and_a_copy_are_sound_and_the_file_itself_may_be
 }
 
 #[test]
-fn a_power_cut_while_redb_makes_its_file_leaves_an_empty_database_or_one_that_it_refuses() {
+fn a_power_cut_during_creation_leaves_an_empty_or_refused_database() {
     let disk = Disk::new();
     disk.record();
     drop(open(&disk).unwrap());

@@ -1,13 +1,13 @@
-//! Changes bytes the way that finds faults of decoders: a bit, a cut, a piece moved or put in, a
-//! length that claims too much.
+//! Mutations that find decoder bugs: a flipped bit, a cut, a moved or inserted piece, an inflated
+//! length.
 //!
-//! Seeded, so that a run can be repeated. It knows a little of MessagePack and of the texts here;
-//! what it has no idea of is left to libFuzzer.
+//! Seeded, so that a run can be repeated. It handles some MessagePack and the text formats here;
+//! libFuzzer covers the rest.
 
 use super::INPUT_BYTES_MAX;
-use crate::node::Seeded;
+use crate::test_engine::Seeded;
 
-/// Beginnings of values that claim to be long.
+/// Prefixes of values that claim to be long.
 const CLAIMS: [&[u8]; 9] = [
     &[0xdb, 0xff, 0xff, 0xff, 0xff],
     &[0xc6, 0xff, 0xff, 0xff, 0xff],
@@ -20,7 +20,7 @@ const CLAIMS: [&[u8]; 9] = [
     &[0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
 ];
 
-/// Pieces that mean something to one of the readers.
+/// Pieces with a meaning in one of the formats.
 const PIECES: [&str; 20] = [
     "\"",
     "\\",
@@ -44,10 +44,10 @@ const PIECES: [&str; 20] = [
     "[redacted: ",
 ];
 
-/// A piece that is moved, doubled or taken out has at most so many bytes.
+/// Maximum size of a piece that is moved, duplicated or removed.
 const PIECE_BYTES_MAX: u64 = 32;
 
-/// Some bytes after one to four changes; `other` gives what is spliced in.
+/// The bytes after one to four mutations; `other` provides bytes to splice in.
 pub fn mutated(bytes: &[u8], other: &[u8], random: &mut Seeded) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..=random.below(4) {
@@ -85,7 +85,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Seeded) {
         6 => {
             let end = bytes.len().min(at + 1 + random.below(PIECE_BYTES_MAX) as usize);
             let piece: Vec<u8> = bytes.drain(at.min(end)..end).collect();
-            // Gone, or said twice.
+            // Removes or duplicates a piece.
             if random.below(2) == 0 {
                 let to = at.min(bytes.len());
                 bytes.splice(to..to, [piece.as_slice(), piece.as_slice()].concat());
@@ -100,7 +100,7 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], random: &mut Seeded) {
     }
 }
 
-/// Puts a long claim in the place of the next value that has a length.
+/// Replaces the next value that has a length with a long claim.
 fn inflate(bytes: &mut Vec<u8>, at: usize, random: &mut Seeded) {
     let has_length = |byte: &u8| matches!(byte, 0x80..=0xbf | 0xc4..=0xc6 | 0xd9..=0xdf);
     let found = bytes.iter().skip(at).position(has_length).map(|further| at + further);

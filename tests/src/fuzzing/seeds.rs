@@ -1,58 +1,63 @@
-//! Where the corpora begin: real values of every kind, encoded by the code that encodes them.
+//! Seeds of the corpora: real values of every kind, encoded by the production code.
 //!
-//! The same at every run, so that the files in `fuzz/corpus` can be held against them.
+//! The seeds are deterministic, so that the files in `fuzz/corpus` can be compared with them.
 
-use super::{TABLES, meeting, surface};
-use crate::node::START;
-use crate::samples::{every_facet, stamp};
-use klnode::api::portable::line::{Line, SignedRecord};
-use klnode::store::Label;
-use klnode::store::findings::{Became, DismissalRow, FateRow, FindingKey, FindingRow};
-use klnode::store::peers::rows::{
-    Approval, OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, Way, WorkspaceRow,
-};
-use klnode::store::places::{CheckoutRow, PromotionRow};
-use klnode::store::rows::{
-    CallerRow, OverlayRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow, VoiceRow,
-    VoicesRow,
-};
-use klnode::store::sessions::SessionRow;
-use klnode::store::tasks::{EndRow, PartRow, TaskRow};
-use klnode::store::upkeep::{Matter, Service, ServiceRow, Stage, UpkeepRow};
-use klnode::store::usage::{Amount, UsageRow};
-use klnode_crdt::equivocation::{Proof, RawProof};
+use super::{TABLES, agent_input, protocol};
+use crate::sample_records::{every_facet, stamp};
+use crate::test_engine::START;
+use klnode_crdt::equivocation::{EquivocationProof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::holding::Holding;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
 use klnode_crdt::key::{SecretKey, Signature};
+use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{RawRecord, Record};
+use klnode_crdt::record_builder::RecordBuilder;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::{key, origin};
 use klnode_crdt::time::Day;
 use klnode_crdt::wire;
-use klnode_crdt::writer::Writer;
-use klnode_federation::proto::filter::{Filter, Reach};
-use klnode_federation::proto::message::{Answer, Ask, Cursor, Greeting, Item, Receipt};
+use klnode_federation::proto::filter::{PeerFilter, Reach};
+use klnode_federation::proto::message::{
+    ErasureReceipt, Greeting, OutboxCursor, OutboxItem, SyncRequest, SyncResponse,
+};
 use klnode_federation::proto::pairing::{self, Card, Invitation};
 use klnode_federation::proto::sas;
-use klnode_federation::proto::ticket::{Offer, Secret, Ticket};
+use klnode_federation::proto::ticket::{JoinOffer, Secret, Ticket};
+use klnode_home::CallerLabel;
+use klnode_server::transfer::jsonl_line::{JsonlLine, SignedRecord};
+use klnode_store::checkouts::{CheckoutRow, PromotionRow};
+use klnode_store::findings::{DismissalRow, FateRow, FindingKey, FindingResolution, FindingRow};
+use klnode_store::insights::DismissedInsightRow;
+use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage, UpkeepRow};
+use klnode_store::peers::row_types::{
+    OutcomeRow, PeerApproval, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, ReleaseState,
+    WorkspaceRow,
+};
+use klnode_store::peers::{Cut, RemovalRow};
+use klnode_store::row_types::{
+    CallerRow, MarksRow, PairRow, QuarantineRow, Seq, ServedRow, UseRow, ViewRow, VoiceRow,
+    VoicesRow,
+};
+use klnode_store::served_sessions::SessionRow;
+use klnode_store::tasks::{EndRow, PartRow, TaskRow};
+use klnode_store::usage::{Amount, UsageRow};
 use std::collections::BTreeSet;
 
-/// Who signs here.
+/// Key that signs the seeds.
 pub fn author() -> SecretKey {
     key(1)
 }
 
-/// The seeds of a target, each the file of that number in its corpus.
+/// Seeds of a target, each the file of that number in its corpus.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
     let texts = |texts: &[&str]| texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     match target {
-        "compare" => meeting::messages(),
+        "compare" => protocol::messages(),
         "config" => texts(&CONFIG),
         "frames" => frames(),
         "front-matter" => texts(&FRONT_MATTER),
-        "hook-input" => texts(&surface::HOOK_INPUT),
+        "hook-input" => texts(&agent_input::HOOK_INPUT),
         "import-lines" => lines(),
         "pairing" => exchanges(),
         "predicates" => texts(&PREDICATES),
@@ -61,16 +66,18 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
         "scan" => texts(&SCANNED),
         "stored-values" => stored(),
         "tickets" => tickets(),
-        "tool-calls" => texts(&surface::TOOL_CALLS),
-        "workspace-settings" => texts(&surface::SETTINGS),
+        "tool-calls" => texts(&agent_input::TOOL_CALLS),
+        "workspace-settings" => texts(&agent_input::SETTINGS),
         _ => Vec::new(),
     }
 }
 
 const CONFIG: [&str; 5] = [
     "[network]\nlisten = []\n\n[log]\nlevel = \"warn\"\n",
-    "[federation]\nticket_lifetime = \"7 days\"\n[federation.budget]\nbytes_max = \"1 GiB\"\n",
-    "[confidence]\nprior_alpha = 5.0\n[retrieval.workspace_weights.\"a b\"]\nsemantic = 0.4\n",
+    "[federation]\nticket_lifetime = \"7 days\"\n\
+     [tuning.federation.budget]\nbytes_max = \"1 GiB\"\n",
+    "[tuning.confidence]\nprior_alpha = 5.0\n\
+     [tuning.retrieval.workspace_weights.\"a b\"]\nsemantic = 0.4\n",
     "[scan]\norganisation_names = [\"Example Customer\", 'Example Holding']\n",
     "trust.hop_max=2",
 ];
@@ -107,107 +114,113 @@ fn records() -> Vec<Record> {
         let found = every_facet().into_iter().find(|(facet, _)| *facet == name);
         found.expect("there is one of every facet").1
     };
-    let (author, own) = (author(), Holding::default());
-    let writer = Writer { key: &author, boot: Boot(0xB007), entry: origin(1).id(), own: &own };
+    let (author, own) = (author(), LiveRecords::default());
+    let writer =
+        RecordBuilder { key: &author, boot: Boot(0xB007), entry: origin(1).id(), own: &own };
     let tally = writer.observe(Observation::Success, Thousandths(1_500), Day(20_717), stamp(4));
     let tally = tally.expect("a record that keeps the limits");
     vec![of_facet("claims"), tally, of_facet("retraction"), of_facet("tombstone")]
 }
 
-/// The first of the records, which claims.
+/// The first of the records, which is a claim.
 fn claim() -> RawRecord {
     records().remove(0).to_raw()
 }
 
-/// Two different things, signed in one place.
+/// Two different records, signed for the same slot and counter.
 fn proof() -> RawProof {
-    let (author, own) = (author(), Holding::default());
+    let (author, own) = (author(), LiveRecords::default());
     let [one, two] = [0, 1].map(|twin| {
-        let writer = Writer { key: &author, boot: Boot(4), entry: origin(1).id(), own: &own };
+        let writer =
+            RecordBuilder { key: &author, boot: Boot(4), entry: origin(1).id(), own: &own };
         let day = Day(20_000 + twin);
         let record = writer.observe(Observation::Success, Thousandths::ONE, day, stamp(7));
         record.expect("a record that keeps the limits")
     });
-    Proof::find(one.signed(), two.signed()).expect("they contradict each other").to_raw()
+    EquivocationProof::find(one.signed_header(), two.signed_header())
+        .expect("they contradict each other")
+        .to_raw()
 }
 
 fn frames() -> Vec<Vec<u8>> {
     let (store, epoch) = (StoreId::from_bytes([2; 16]), Boot(7));
     let greeting = Greeting { version: 1, store, epoch, head: 3, time: START };
-    let cursor = Cursor { store, epoch, position: 300 };
+    let cursor = OutboxCursor { store, epoch, position: 300 };
     let entry = EntryId::from_bytes([8; 16]);
     let digest = Digest::from_bytes([9; 32]);
     let asks = [
-        Ask::Hello(greeting),
-        Ask::Changes(None, 10),
-        Ask::Changes(Some(cursor), 10),
-        Ask::Fetch(vec![digest]),
-        Ask::Notify(300),
-        Ask::Compare(true, meeting::messages().remove(0)),
-        Ask::Acknowledge(vec![Receipt { entry, told: 2, acknowledged: 1 }]),
+        SyncRequest::Hello(greeting),
+        SyncRequest::Changes(None, 10),
+        SyncRequest::Changes(Some(cursor), 10),
+        SyncRequest::Fetch(vec![digest]),
+        SyncRequest::Notify(300),
+        SyncRequest::Compare(true, protocol::messages().remove(0)),
+        SyncRequest::Acknowledge(vec![ErasureReceipt { entry, told: 2, acknowledged: 1 }]),
     ];
     let items = vec![
-        Item::Named(0, digest),
-        Item::Whole(1, claim()),
-        Item::Whole(2, RawRecord { payload: None, ..claim() }),
-        Item::First(0, claim()),
-        Item::Opened(vec![entry, entry]),
-        Item::Ended(vec![entry]),
-        Item::Proof(Box::new(proof())),
+        OutboxItem::Named(0, digest),
+        OutboxItem::Whole(1, claim()),
+        OutboxItem::Whole(2, RawRecord { payload: None, ..claim() }),
+        OutboxItem::First(0, claim()),
+        OutboxItem::Opened(vec![entry, entry]),
+        OutboxItem::Ended(vec![entry]),
+        OutboxItem::Proof(Box::new(proof())),
     ];
     let answers = [
-        Answer::Hello(greeting),
-        Answer::Page(items, cursor, true),
-        Answer::UnknownCursor,
-        Answer::Records(vec![claim()]),
-        Answer::Compare(Vec::new()),
-        Answer::Done,
-        Answer::Later(1_000),
-        Answer::Refused("no".into()),
+        SyncResponse::Hello(greeting),
+        SyncResponse::Page(items, cursor, true),
+        SyncResponse::UnknownCursor,
+        SyncResponse::Records(vec![claim()]),
+        SyncResponse::Compare(Vec::new()),
+        SyncResponse::Done,
+        SyncResponse::Later(1_000),
+        SyncResponse::Refused("no".into()),
     ];
-    asks.iter().map(Ask::encode).chain(answers.iter().map(Answer::encode)).collect()
+    asks.iter().map(SyncRequest::encode).chain(answers.iter().map(SyncResponse::encode)).collect()
 }
 
-fn sas_begin() -> sas::Ask {
+fn sas_begin() -> sas::SasRequest {
     let [initiator, responder] = [1, 2].map(|byte| AuthorId::from_bytes([byte; 32]));
-    let want = sas::Want::Member("team".into());
+    let want = sas::RequestedRole::Member("team".into());
     let parties = sas::Parties { initiator, responder, want: want.clone() };
     let card = Card { name: "here".into(), addresses: Vec::new() };
-    sas::Ask::Begin(parties.commitment(&[3; 32].into()), want, card)
+    sas::SasRequest::Begin(parties.commitment(&[3; 32].into()), want, card)
 }
 
 fn exchanges() -> Vec<Vec<u8>> {
     let card = || Card { name: "here".into(), addresses: vec!["/ip4/192.0.2.1/tcp/1".into()] };
     let nonce = Nonce::from_bytes([2; 16]);
     let asks = [
-        pairing::Ask::Join([1; 16].into(), nonce, [3; 32].into(), card()),
-        pairing::Ask::Knock(card()),
-        pairing::Ask::Sas(1, sas_begin().encode().into()),
-        pairing::Ask::Offer(1, "klnode1".into()),
-        pairing::Ask::Decline(1, [1; 16].into()),
+        pairing::PairRequest::Join([1; 16].into(), nonce, [3; 32].into(), card()),
+        pairing::PairRequest::Knock(card()),
+        pairing::PairRequest::Sas(1, sas_begin().encode().into()),
+        pairing::PairRequest::Offer(1, "klnode1".into()),
+        pairing::PairRequest::Decline(1, [1; 16].into()),
     ];
     let answers = [
-        pairing::Answer::Welcome([4; 32].into(), card(), true),
-        pairing::Answer::Wait(card()),
-        pairing::Answer::No("no".into()),
-        pairing::Answer::Sas(sas::Answer::Ended(sas::End::Refused).encode().into()),
-        pairing::Answer::Heard,
+        pairing::PairResponse::Welcome([4; 32].into(), card(), true),
+        pairing::PairResponse::Wait(card()),
+        pairing::PairResponse::No("no".into()),
+        pairing::PairResponse::Sas(
+            sas::SasResponse::Ended(sas::AttemptEnd::Refused).encode().into(),
+        ),
+        pairing::PairResponse::Heard,
     ];
-    let asked = asks.iter().map(pairing::Ask::encode);
-    asked.chain(answers.iter().map(pairing::Answer::encode)).collect()
+    let asked = asks.iter().map(pairing::PairRequest::encode);
+    asked.chain(answers.iter().map(pairing::PairResponse::encode)).collect()
 }
 
-fn offer() -> Offer {
-    Offer::Member(WorkspaceId::from_bytes([2; 16]), "team".into())
+fn offer() -> JoinOffer {
+    JoinOffer::Member(WorkspaceId::from_bytes([2; 16]), "team".into())
 }
 
-/// Each ticket as its text, and as the bytes inside of it.
+/// Each ticket as its text, and as its decoded bytes.
 fn tickets() -> Vec<Vec<u8>> {
     let addresses = ["/ip4/192.0.2.1/tcp/4001".to_owned()];
     let secret = || Secret::from_bytes([3; 16]);
     let tickets = [
         Ticket::new(author().author(), &addresses, offer(), START, secret()),
-        Ticket::new(author().author(), &[], Offer::Mine, START, secret()),
+        Ticket::new(author().author(), &[], JoinOffer::Mine, START, secret()),
     ];
     let both = |ticket: &Ticket| [ticket.to_string().into_bytes(), wire::encode(ticket)];
     tickets.iter().flat_map(both).collect()
@@ -215,13 +228,13 @@ fn tickets() -> Vec<Vec<u8>> {
 
 fn lines() -> Vec<Vec<u8>> {
     let record = records().remove(0);
-    let native = Line {
+    let native = JsonlLine {
         id: Some(record.entry().to_string()),
         title: Some("Check ctx.Err()".into()),
         records: vec![SignedRecord::of(&record)],
-        ..Line::default()
+        ..JsonlLine::default()
     };
-    let plain = Line {
+    let plain = JsonlLine {
         key: Some("row 1".into()),
         title: Some("Check ctx.Err()".into()),
         content: Some("Auth middleware swallows cancellation.".into()),
@@ -232,16 +245,16 @@ fn lines() -> Vec<Vec<u8>> {
         evidence: vec!["commit:1a2b3c4".into()],
         context: vec!["file:notes.md".into()],
         links: vec![format!("supersedes:{}", EntryId::from_bytes([7; 16]))],
-        ..Line::default()
+        ..JsonlLine::default()
     };
-    let json = |line: &Line| serde_json::to_vec(line).expect("a line is JSON");
+    let json = |line: &JsonlLine| serde_json::to_vec(line).expect("a line is JSON");
     let short = br#"{"title": "a", "content": "b"}"#;
     vec![json(&native), json(&plain), [short.as_slice(), b"\n", short].concat()]
 }
 
-fn filter() -> Filter {
+fn filter() -> PeerFilter {
     let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    Filter {
+    PeerFilter {
         workspaces: [WorkspaceId::from_bytes([2; 16])].into(),
         tags_allow: BTreeSet::new(),
         tags_deny: set(&["secret"]),
@@ -294,12 +307,12 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         query: "what".into(),
         entries: vec![origin(1).id()],
         is_weak: true,
-        client: Label::parse("client"),
-        session: Label::parse("session"),
+        client: CallerLabel::parse("client"),
+        session: CallerLabel::parse("session"),
         is_unasked: true,
         ..ServedRow::default()
     };
-    let overlay = OverlayRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
+    let overlay = MarksRow { is_pinned: true, note: Some("note".into()), ..<_>::default() };
     let end = EndRow {
         at: START,
         is_success: true,
@@ -307,6 +320,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         cost: Some(1.5),
         rounds: Some(3),
         strategy: Some("bisect".into()),
+        conclusion: None,
     };
     let task = TaskRow {
         agent: "agent".into(),
@@ -316,14 +330,17 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
         begun: START,
         served: 1,
         end: Some(end),
-        session: Label::parse("session"),
+        session: CallerLabel::parse("session"),
         handed: vec![TaskId::from_bytes([8; 16])],
+        workspace: Some(WorkspaceId::MAIN),
+        searches: 0,
+        concluded: Vec::new(),
     };
     let caller = CallerRow {
         uid: Some(1_000),
         pid: Some(4_242),
-        client: Label::parse("client"),
-        session: Label::parse("session"),
+        client: CallerLabel::parse("client"),
+        session: CallerLabel::parse("session"),
         ..CallerRow::default()
     };
     let part = PartRow { order: Some(0), rank: 2, is_observed: true, ..<_>::default() };
@@ -343,7 +360,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Rows of what follows from use: the account, places, findings, upkeep.
+/// Rows derived from use: statistics, checkouts, findings, maintenance.
 fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
     let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
     let usage = UsageRow { name: "client".into(), amount };
@@ -357,6 +374,8 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         is_foreign: true,
         decided: Some(START),
     };
+    let mut removal = RemovalRow::new(START).applying(&Cut { is_out: true, ..Cut::default() });
+    (removal.by, removal.pages) = ([AuthorId::from_bytes([7; 32])].into(), 2);
     let service = ServiceRow {
         position: Seq(9),
         walk: Some(EntryId::from_bytes([7; 16])),
@@ -371,8 +390,9 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         folder: "/src/shop".into(),
         since: START,
     };
+    let dismissal = DismissedInsightRow { rule: 4, at: START, evidence: vec![1, 2] };
     let approved_by = Some(author().author());
-    let promotion = PromotionRow { source: origin(2).id(), at: START, approved_by };
+    let promotion = PromotionRow { source: origin(2).id(), at: START, approved_by, reason: None };
     vec![
         ("usage", wire::encode(&usage)),
         ("checkouts", wire::encode(&checkout)),
@@ -380,13 +400,15 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("findings", wire::encode(&found())),
         ("upkeep", wire::encode(&upkeep)),
         ("services", wire::encode(&service)),
+        ("removals", wire::encode(&removal)),
+        ("dismissed", wire::encode(&dismissal)),
     ]
 }
 
 fn found() -> FindingRow {
     let of = FindingKey { task: TaskId::from_bytes([7; 16]), number: 2 };
     let fate = FateRow {
-        became: Became::Reinforced,
+        became: FindingResolution::Reinforced,
         entry: Some(origin(1).id()),
         of: Some(of),
         reason: "echo".into(),
@@ -404,9 +426,11 @@ fn found() -> FindingRow {
         at: START,
         echoes: 1,
         fate: Some(fate),
-        session: Label::parse("session"),
+        session: CallerLabel::parse("session"),
         speaker: None,
         entries: vec![origin(1).id()],
+        score: None,
+        is_once: false,
     }
 }
 
@@ -414,7 +438,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
     let peer = PeerRow {
         name: "there".into(),
         addresses: vec!["/ip4/192.0.2.1/tcp/1".into()],
-        approval: Approval::Approved,
+        approval: PeerApproval::Approved,
         since: START,
         offer: Some(offer()),
         egress: Some(filter()),
@@ -438,7 +462,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
     };
     let invitation = Invitation {
         secret: Secret::from_bytes([7; 16]),
-        offer: Offer::Mine,
+        offer: JoinOffer::Mine,
         expires: START,
         must_confirm: false,
         used_by: Some(author().author()),
@@ -446,7 +470,7 @@ fn peer_rows() -> Vec<(&'static str, Vec<u8>)> {
     };
     let workspace =
         WorkspaceRow { name: "team".into(), since: START, is_current: true, owner: None };
-    let (out, back, since) = (Way::Open, Way::Ended, START);
+    let (out, back, since) = (ReleaseState::Open, ReleaseState::Ended, START);
     let release = ReleaseRow { out, back, since, ..ReleaseRow::default() };
     let receipt = ReceiptRow { erased: Some(START), told: 2, ..ReceiptRow::default() };
     vec![

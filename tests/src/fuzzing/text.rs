@@ -1,41 +1,39 @@
-//! The targets that read what people and other programs write: files, predicates, and texts that
-//! are scanned.
+//! Targets for text input of people and other programs: files, predicates, and scanned texts.
 
 use super::seeds;
-use crate::node::START;
-use klnode::api::portable::line::{Line, PLAIN, SignedRecord};
-use klnode::api::types::NewEntry;
-use klnode::cli;
-use klnode::engine::{SourceKey, rehearse};
-use klnode_config::{Explained, Layered, Layers, Origin};
+use crate::test_engine::START;
+use klnode_api_types::NewEntry;
+use klnode_config::{Layered, Layers, SettingReport, ValueSource};
 use klnode_crdt::header::SignedHeader;
+use klnode_engine::{SourceKey, rehearse};
 use klnode_scoring::predicate::{
-    Checkout, Params, Predicate, TEXT_BYTES_MAX, Unreadable, evaluate, evaluate_all,
+    Checkout, Params, Predicate, ReadFailure, TEXT_BYTES_MAX, evaluate, evaluate_all,
 };
-use klnode_scoring::scan::share::Border;
-use klnode_scoring::scan::{Report, Scanner};
+use klnode_scoring::scan::disclosure::Border;
+use klnode_scoring::scan::{ScanReport, Scanner};
+use klnode_server::transfer::jsonl_line::{JsonlLine, PLAIN, SignedRecord};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// Front matter may have no more.
+/// Size limit of front matter.
 const FRONT_BYTES_MAX: usize = 64 * 1024;
-/// Lines of one input that are read.
+/// Maximum number of lines read from one input.
 const LINES_MAX: usize = 8;
-/// A flag that is longer is not tried.
+/// Maximum length of a flag.
 const FLAG_BYTES_MAX: usize = 256;
-/// Enough for every file of the checkout here, and over soon.
+/// Step limit that covers every file of the test checkout and ends soon.
 const STEPS_MAX: u64 = 1 << 18;
 
 pub(super) fn front_matter(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let Ok(new) = cli::front_matter::read(text) else { return };
+    let Ok(new) = klnode_cli::front_matter::read(text) else { return };
     let written = markdown(&new);
     if written.len() > FRONT_BYTES_MAX {
         return;
     }
-    let again = cli::front_matter::read(&written);
+    let again = klnode_cli::front_matter::read(&written);
     let again = again.unwrap_or_else(|why| panic!("{written}\ndoes not read again: {why}"));
     assert_eq!(json(&again), json(&new), "{written}");
 }
@@ -44,7 +42,7 @@ fn json(new: &NewEntry) -> Value {
     serde_json::to_value(new).expect("an entry is JSON")
 }
 
-/// An entry as front matter alone, with every text quoted.
+/// An entry as front matter only, with every text quoted.
 fn markdown(new: &NewEntry) -> String {
     let mut text = "---\n".to_owned();
     let fields = json(new);
@@ -66,7 +64,7 @@ fn markdown(new: &NewEntry) -> String {
     text
 }
 
-/// Whatever has a meaning in YAML, or none in ASCII, is escaped.
+/// Escapes all characters with a meaning in YAML, and all outside ASCII.
 fn quoted(value: &str) -> String {
     let mut text = "\"".to_owned();
     for c in value.chars() {
@@ -88,15 +86,15 @@ pub(super) fn import_lines(data: &[u8]) {
 }
 
 fn import_line(bytes: &[u8]) {
-    let line = match Line::parse(bytes) {
+    let line = match JsonlLine::parse(bytes) {
         Ok(line) => line,
         Err(why) => return assert!(!why.is_empty(), "a refusal says why"),
     };
     let written = serde_json::to_vec(&line).expect("a line is JSON");
-    assert_eq!(Line::parse(&written).as_ref(), Ok(&line), "read again from its own bytes");
+    assert_eq!(JsonlLine::parse(&written).as_ref(), Ok(&line), "it round-trips");
     for record in &line.records {
         if let Ok(verified) = record.verify() {
-            assert_eq!(SignedRecord::of(&verified), *record, "its bytes are kept as they came");
+            assert_eq!(SignedRecord::of(&verified), *record, "its bytes are unchanged");
         }
     }
     let source = SourceKey { format: PLAIN.to_owned(), key: line.source_key() };
@@ -105,7 +103,7 @@ fn import_line(bytes: &[u8]) {
     }
 }
 
-/// A checkout of a few files, in the order of their bytes.
+/// A checkout of a few files, sorted by path bytes.
 struct Files {
     tracked: Vec<String>,
 }
@@ -124,17 +122,17 @@ impl Checkout for Files {
         &self.tracked
     }
 
-    fn exists(&self, path: &str) -> Result<bool, Unreadable> {
+    fn exists(&self, path: &str) -> Result<bool, ReadFailure> {
         assert!(self.tracked.iter().any(|tracked| tracked == path), "asked for {path}");
         Ok(true)
     }
 
-    fn read(&self, path: &str, bytes_max: usize) -> Result<Cow<'_, [u8]>, Unreadable> {
+    fn read(&self, path: &str, bytes_max: usize) -> Result<Cow<'_, [u8]>, ReadFailure> {
         let found = FILES.iter().find(|(tracked, _)| *tracked == path);
         let (_, text) = found.unwrap_or_else(|| panic!("asked for {path}"));
         match text.len() <= bytes_max {
             true => Ok(Cow::Borrowed(text.as_bytes())),
-            false => Err(Unreadable::TooLarge),
+            false => Err(ReadFailure::TooLarge),
         }
     }
 
@@ -184,13 +182,13 @@ pub(super) fn scan(data: &[u8]) {
     }
 }
 
-fn assert_redacts(text: &str, report: &Report) {
+fn assert_redacts(text: &str, report: &ScanReport) {
     let redacted = SCANNER.redact(text, report);
     let again = SCANNER.scan(&redacted);
     assert!(!again.has_secret(), "a secret is left in {redacted}");
     assert_eq!(SCANNER.redact(&redacted, &again), redacted, "redacting again changes nothing");
     if !report.has_secret() {
-        assert_eq!(redacted, text, "what holds no secret is left alone");
+        assert_eq!(redacted, text, "a text without a secret is unchanged");
     }
 }
 
@@ -207,11 +205,11 @@ pub(super) fn config(data: &[u8]) {
     }
 }
 
-/// What is shown of the settings, put into a file, sets the same.
+/// The displayed settings, written to a file, give the same settings.
 fn assert_reads_again(layered: &Layered) {
-    let is_set = |setting: &&Explained| setting.origin != Origin::Default;
+    let is_set = |setting: &&SettingReport| setting.origin != ValueSource::Default;
     let mut text = String::new();
-    for Explained { key, value, .. } in layered.explain().iter().filter(is_set) {
+    for SettingReport { key, value, .. } in layered.explain().iter().filter(is_set) {
         let _ = writeln!(text, "{key} = {value}");
     }
     let again = Layers::new().file("klnode.toml", text.as_str()).resolve();

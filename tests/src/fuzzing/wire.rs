@@ -1,20 +1,20 @@
-//! The targets that read MessagePack: what travels between nodes, and what the store keeps.
+//! Targets that decode MessagePack: messages between nodes, and stored values.
 
-use super::{meeting, seeds};
-use klnode::store::rows::rewritten;
-use klnode_crdt::equivocation::{Proof, RawProof};
+use super::{protocol, seeds};
+use klnode_crdt::equivocation::{EquivocationProof, RawProof};
 use klnode_crdt::header::{Header, SignedHeader};
 use klnode_crdt::payload::Payload;
-use klnode_crdt::record::{Absence, Position, RawRecord, Record, Refusal};
+use klnode_crdt::record::{Absence, Position, RawRecord, Record, RecordError};
 use klnode_crdt::wire;
-use klnode_crdt::wire::bounded::{Bounds, Malformed};
+use klnode_crdt::wire::msgpack_limits::{Malformed, MsgpackLimits};
 use klnode_federation::proto::limits::{ADDRESS_BYTES_MAX, ADDRESSES_MAX, NAME_CHARS_MAX};
 use klnode_federation::proto::ticket::{BadTicket, Ticket};
 use klnode_federation::proto::{message, pairing as exchange, sas};
+use klnode_store::row_formats::rewritten;
 use std::fmt::Debug;
 
-/// The tables whose values are more than fixed-width numbers, in the order of their numbers here.
-pub const TABLES: [&str; 26] = [
+/// Tables whose values are more than fixed-width numbers, in the order of their numbers here.
+pub const TABLES: [&str; 28] = [
     "records",
     "views",
     "equivocations",
@@ -40,32 +40,34 @@ pub const TABLES: [&str; 26] = [
     "findings",
     "upkeep",
     "services",
+    "removals",
+    "dismissed",
     "no such table",
 ];
 
-/// Whatever the input claims, a refusal is a line.
+/// Size limit of an error message, for any input.
 const REFUSAL_BYTES_MAX: usize = 1_024;
 
-const BOUNDS: Bounds = Bounds { bytes_max: 512 * 1024, items_max: 128 * 1024 };
+const BOUNDS: MsgpackLimits = MsgpackLimits { bytes_max: 512 * 1024, items_max: 128 * 1024 };
 
-/// What was read reads again from its own bytes, as the same. Fields that came without their names
-/// are written with them, which may break a bound; nothing else may be wrong with them.
+/// A decoded value round-trips through its own bytes. Fields that came without their names are
+/// written with them, which may exceed a size limit; no other error is allowed.
 #[track_caller]
 fn assert_reads_again<T: PartialEq + Debug>(
     value: &T,
     bytes: &[u8],
-    decode: impl Fn(&[u8]) -> Result<T, Refusal>,
+    decode: impl Fn(&[u8]) -> Result<T, RecordError>,
 ) {
     match decode(bytes) {
         Ok(again) => assert_eq!(again, *value, "read again from its own bytes"),
-        Err(Refusal::Malformed(Malformed::TooLong { .. } | Malformed::TooMany { .. })) => {}
+        Err(RecordError::Malformed(Malformed::TooLong { .. } | Malformed::TooMany { .. })) => {}
         Err(refusal) => panic!("{value:?} does not read again: {refusal}"),
     }
 }
 
 fn check<T: PartialEq + Debug>(
     data: &[u8],
-    decode: fn(&[u8]) -> Result<T, Refusal>,
+    decode: fn(&[u8]) -> Result<T, RecordError>,
     encode: fn(&T) -> Vec<u8>,
 ) -> Option<T> {
     match decode(data) {
@@ -82,31 +84,37 @@ fn check<T: PartialEq + Debug>(
 }
 
 pub(super) fn frames(data: &[u8]) {
-    check(data, message::Ask::decode, message::Ask::encode);
-    check(data, message::Answer::decode, message::Answer::encode);
-    meeting::hear(data);
+    check(data, message::SyncRequest::decode, message::SyncRequest::encode);
+    check(data, message::SyncResponse::decode, message::SyncResponse::encode);
+    protocol::hear(data);
 }
 
 pub(super) fn pairing(data: &[u8]) {
-    let asked = check(data, exchange::Ask::decode, exchange::Ask::encode);
-    let answered = check(data, exchange::Answer::decode, exchange::Answer::encode);
+    let asked = check(data, exchange::PairRequest::decode, exchange::PairRequest::encode);
+    let answered = check(data, exchange::PairResponse::decode, exchange::PairResponse::encode);
     let asked = asked.and_then(|asked| match asked {
-        exchange::Ask::Join(_, _, _, card) | exchange::Ask::Knock(card) => Some(card),
-        exchange::Ask::Sas(_, bytes) => match check(&bytes, sas::Ask::decode, sas::Ask::encode) {
-            Some(sas::Ask::Begin(_, _, card)) => Some(card),
-            _ => None,
-        },
-        exchange::Ask::Offer(..) | exchange::Ask::Decline(..) => None,
-    });
-    let answered = answered.and_then(|answered| match answered {
-        exchange::Answer::Welcome(_, card, _) | exchange::Answer::Wait(card) => Some(card),
-        exchange::Answer::Sas(bytes) => {
-            match check(&bytes, sas::Answer::decode, sas::Answer::encode) {
-                Some(sas::Answer::Joined(_, card)) => Some(card),
+        exchange::PairRequest::Join(_, _, _, card) | exchange::PairRequest::Knock(card) => {
+            Some(card)
+        }
+        exchange::PairRequest::Sas(_, bytes) => {
+            match check(&bytes, sas::SasRequest::decode, sas::SasRequest::encode) {
+                Some(sas::SasRequest::Begin(_, _, card)) => Some(card),
                 _ => None,
             }
         }
-        exchange::Answer::No(_) | exchange::Answer::Heard => None,
+        exchange::PairRequest::Offer(..) | exchange::PairRequest::Decline(..) => None,
+    });
+    let answered = answered.and_then(|answered| match answered {
+        exchange::PairResponse::Welcome(_, card, _) | exchange::PairResponse::Wait(card) => {
+            Some(card)
+        }
+        exchange::PairResponse::Sas(bytes) => {
+            match check(&bytes, sas::SasResponse::decode, sas::SasResponse::encode) {
+                Some(sas::SasResponse::Joined(_, card)) => Some(card),
+                _ => None,
+            }
+        }
+        exchange::PairResponse::No(_) | exchange::PairResponse::Heard => None,
     });
     for card in asked.into_iter().chain(answered) {
         let cut = card.cut();
@@ -123,7 +131,7 @@ pub(super) fn tickets(data: &[u8]) {
     {
         assert_eq!(ticket.to_string().parse::<Ticket>(), Ok(ticket));
     }
-    // The checksum keeps all but the rarest change of a text from the decoder behind it.
+    // The checksum stops nearly every mutated text before the decoder behind it.
     if let Ok(ticket) = wire::decode::<Ticket>(data, BOUNDS) {
         match ticket.to_string().parse::<Ticket>() {
             Ok(read) => assert_eq!(read, ticket),
@@ -137,13 +145,13 @@ pub(super) fn records(data: &[u8]) {
     assert_reads_again(&raw, &wire::encode(&raw), |bytes| wire::decode(bytes, BOUNDS));
     let read = Record::read_back(&raw, Absence::Erased);
     if let Ok(record) = &read {
-        assert_eq!(record.to_raw(), raw, "its bytes are kept as they came");
+        assert_eq!(record.to_raw(), raw, "its bytes are unchanged");
         assert_eq!(record.digest(), SignedHeader::digest_of(&raw.header));
         let _ = record.to_entry();
     }
     if let Ok(record) = Record::verify(&raw) {
-        let read = read.expect("what verifies reads back");
-        assert_eq!(record.signed(), read.signed());
+        let read = read.expect("a verified record decodes");
+        assert_eq!(record.signed_header(), read.signed_header());
         assert_eq!(record.payload(), read.payload());
     }
     let signed = SignedHeader::read_back(&raw.header, raw.signature);
@@ -152,7 +160,8 @@ pub(super) fn records(data: &[u8]) {
     }
 }
 
-/// The payload as its author would have signed it: neither digest nor signature stand in the way.
+/// The payload as its author would have signed it, so that neither digest nor signature hide the
+/// decoder.
 fn said(header: &Header, bytes: &[u8]) {
     let key = seeds::author();
     let (entry, author) = (header.entry, key.author());
@@ -167,7 +176,7 @@ fn said(header: &Header, bytes: &[u8]) {
         absorbs: header.absorbs.clone(),
     };
     if let Ok(sealed) = Record::seal(at, payload, &key) {
-        assert_eq!(Record::verify(&sealed.to_raw()), Ok(sealed), "what is sealed verifies");
+        assert_eq!(Record::verify(&sealed.to_raw()), Ok(sealed), "a sealed record verifies");
     }
 }
 
@@ -177,12 +186,12 @@ pub(super) fn proofs(data: &[u8]) {
     let one = SignedHeader::read_back(&raw.headers.0, raw.signatures.0);
     let two = SignedHeader::read_back(&raw.headers.1, raw.signatures.1);
     if let (Ok(one), Ok(two)) = (&one, &two) {
-        let found = Proof::find(one, two);
-        assert_eq!(found, Proof::find(two, one), "whichever comes first");
+        let found = EquivocationProof::find(one, two);
+        assert_eq!(found, EquivocationProof::find(two, one), "it is symmetric");
         assert!(found.is_none_or(|proof| proof.author() == one.header().author));
     }
-    if let Ok(proof) = Proof::verify(&raw) {
-        assert_eq!(Proof::verify(&proof.to_raw()), Ok(proof));
+    if let Ok(proof) = EquivocationProof::verify(&raw) {
+        assert_eq!(EquivocationProof::verify(&proof.to_raw()), Ok(proof));
     }
 }
 

@@ -1,33 +1,35 @@
-//! Schedules: what a few nodes do and what befalls them, drawn from a seed, kept as data.
+//! Schedules: operations and faults of a few nodes, drawn from a seed and kept as data.
 //!
-//! A [`Plan`] is a list of [`Step`]s. It is drawn by swarm testing: each seed allows a random part
-//! of the kinds of operations and faults, so that a bug that one kind hides behind another comes up
-//! too. [`run`] carries a plan out on whole nodes and holds the result against an oracle that
-//! knows nothing of records; [`shrink`] looks for the least part of a plan that still goes wrong.
+//! A [`Plan`] is a list of [`Step`]s. It is drawn by swarm testing: each seed allows a random
+//! subset of the kinds of operations and faults, so that a bug that one kind hides behind another
+//! shows up too. [`run`] executes a plan on whole nodes and compares the result with an oracle that
+//! does not use records; [`shrink`] searches for the smallest part of a plan that still fails.
 
-mod check;
-mod held;
+mod acknowledged_writes;
+mod arbitrary_plan;
+mod final_checks;
 mod oracle;
+mod playbooks;
 mod run;
 mod shrink;
 
-pub use check::UNSWEPT_SEEDS;
+pub use final_checks::UNSWEPT_SEEDS;
 pub use run::{Report, Violation, run};
 pub use shrink::shrink;
 
 use crate::disk::{Fault, PowerCut};
-use crate::node::Seeded;
+use crate::test_engine::Seeded;
 use klnode_federation::sim::Knobs;
 
-/// One thing that happens. Numbers are taken modulo what there is, so that a plan without some of
-/// its steps is a plan.
+/// One event. Indices are taken modulo the number of nodes or entries, so that any subset of a
+/// plan's steps is a valid plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Time passes.
+    /// Time passes, in milliseconds.
     Pass(u64),
     /// A node writes an entry for the team.
     Add(usize),
-    /// A node writes an entry that no filter lets pass.
+    /// A node writes an entry that no filter releases.
     AddPrivate(usize),
     /// A node changes a title.
     Edit(usize, usize),
@@ -35,83 +37,87 @@ pub enum Step {
     Observe(usize, usize),
     /// A node adds a tag of the kind that filters may hold back.
     Tag(usize, usize),
-    /// A node takes its tag away again.
+    /// A node removes its tag.
     Untag(usize, usize),
-    /// A node archives.
+    /// A node archives an entry.
     Archive(usize, usize),
-    /// A node takes back what it said.
+    /// A node retracts its statements about an entry.
     Retract(usize, usize),
-    /// A node forgets.
+    /// A node forgets an entry.
     Forget(usize, usize),
-    /// A filter of what is sent changes its mind about tags.
+    /// A filter for sent records toggles its tag rule.
     Egress(usize),
-    /// A filter of what is taken changes its mind about tags.
+    /// A filter for accepted records toggles its tag rule.
     Ingress(usize),
-    /// The team's owner lets a node in, or puts it out.
+    /// The team's owner lists or unlists a member.
     Member(usize),
-    /// A node blocks another, or no longer.
+    /// The team's owner removes a member, or takes the removal back.
+    Remove(usize),
+    /// A node writes a playbook for the team, or changes the text of one.
+    Write(usize, usize),
+    /// A node blocks or unblocks another.
     Block(usize, usize),
-    /// A process is killed, and starts again a while later.
+    /// A process is killed, and restarts later.
     Kill(usize),
-    /// A killed process starts again.
+    /// A killed process restarts.
     Start(usize),
-    /// The power goes so many calls of the disk later, while the node works; what was not synced
-    /// is on the platter or not.
+    /// The power is cut after this many disk calls, while the node works; unsynced writes may be
+    /// lost.
     PowerCut(usize, u64, PowerCut),
-    /// A disk fails at every so many calls that write.
+    /// Every n-th writing call of a disk fails.
     Fail(usize, u64, Fault),
-    /// It works again.
+    /// The disk works again.
     Mend(usize),
-    /// A copy of a home is made.
+    /// A home is copied.
     Copy(usize),
-    /// A home is replaced by its copy; or the two take turns, if the flag is set.
+    /// A home is replaced by its copy; or the two alternate, if the flag is set.
     Restore(usize, bool),
-    /// A clock jumps by so many milliseconds.
+    /// A clock jumps by this many milliseconds.
     Jump(usize, i64),
     /// A clock stops.
     Freeze(usize),
-    /// It goes on.
+    /// The clock continues.
     Thaw(usize),
-    /// These nodes, bit by bit, no longer reach the others.
+    /// The nodes in this bit mask are disconnected from the others.
     Part(u64),
     /// All links work again.
     Heal,
-    /// Messages are lost, repeated and overtaken, in thousandths.
+    /// Messages are lost, duplicated and reordered, in thousandths.
     Noise(u32, u32, u32),
-    /// A node's program is replaced by one of another version of the protocol, or back.
+    /// A node's program is replaced with one of another protocol version, or back.
     Replace(usize),
-    /// A node sends a record of a format that no other knows.
+    /// A node sends a record of a format that no other node knows.
     WriteAhead(usize),
 }
 
-/// A run, before it is run.
+/// A schedule to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where it comes from.
+    /// Seed from which the plan was drawn.
     pub seed: u64,
-    /// How many nodes there are.
+    /// Number of nodes.
     pub nodes: usize,
-    /// What happens.
+    /// Events, in order.
     pub steps: Vec<Step>,
 }
 
-/// How large plans are drawn.
+/// Size of the drawn plans.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Operations, about.
+    /// Approximate number of operations.
     pub operations: u64,
-    /// Faults, about.
+    /// Approximate number of faults.
     pub faults: u64,
 }
 
 impl Size {
-    /// As the reliability page counts them.
+    /// Size that the reliability page refers to.
     pub const FULL: Self = Self { operations: 200, faults: 50 };
-    /// For a gate.
+    /// Size for the gate of a commit.
     pub const SMALL: Self = Self { operations: 60, faults: 15 };
 }
 
-/// A month.
+/// One month in milliseconds.
 const JUMP_MS_MAX: u64 = 30 * 24 * 60 * 60 * 1_000;
 
 impl Plan {
@@ -119,7 +125,7 @@ impl Plan {
     pub fn draw(seed: u64, size: Size) -> Self {
         let mut random = Seeded(seed ^ 0x5EED_0FA9_C4ED);
         let nodes = 3 + random.below(5) as usize;
-        // Each run knows its own part of what may happen.
+        // Each run allows its own subset of operations and faults.
         let (operations, faults) = (random.next_u64() | 1, random.next_u64());
         let mut steps = Vec::new();
         for number in 0..size.operations + size.faults {
@@ -139,7 +145,7 @@ impl Plan {
 fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
     let at = random.below(nodes as u64) as usize;
     let of = random.below(1 << 16) as usize;
-    let drawn = random.below(20);
+    let drawn = random.below(23);
     if allowed >> (drawn % 16) & 1 == 0 {
         return if drawn.is_multiple_of(3) { Step::Add(at) } else { Step::Observe(at, of) };
     }
@@ -157,6 +163,8 @@ fn operation(random: &mut Seeded, allowed: u64, nodes: usize) -> Step {
         16 => Step::Ingress(of),
         17 => Step::Member(of),
         18 => Step::Block(at, of),
+        20 => Step::Remove(of),
+        21 | 22 => Step::Write(at, of),
         _ => Step::Pass(random.below(5_000)),
     }
 }
@@ -190,15 +198,15 @@ fn fault(random: &mut Seeded, allowed: u64, nodes: usize) -> Vec<Step> {
     vec![step]
 }
 
-/// A home is copied, goes on and is heard of, is replaced by its copy, and goes on before it hears
-/// from anyone: both lives have counted one entry, from the same number on.
+/// A home is copied, continues and is seen by others, is replaced by its copy, and continues before
+/// it receives anything: both lives have counted one entry, from the same number on.
 fn two_lives(at: usize, of: usize, is_swap: bool) -> Vec<Step> {
     let observe = Step::Observe(at, of);
     let restore = Step::Restore(at, is_swap);
     vec![observe, Step::Copy(at), observe, Step::Pass(700), restore, observe]
 }
 
-/// A disk fails now and then while others go on; then it works again.
+/// A disk fails intermittently while other nodes continue; then it works again.
 fn failing_disk(at: usize, other: usize, random: u64) -> Vec<Step> {
     let fault = Fault::ALL[(random >> 32) as usize % Fault::ALL.len()];
     let fail = Step::Fail(at, 1 + random % 9, fault);
@@ -207,7 +215,7 @@ fn failing_disk(at: usize, other: usize, random: u64) -> Vec<Step> {
     [&[fail], &said[..], &[Step::Pass(900), Step::Mend(at)]].concat()
 }
 
-/// How messages are treated by [`Step::Noise`].
+/// Network settings of [`Step::Noise`].
 fn noise(loss: u32, duplication: u32, reordering: u32) -> Knobs {
     let (latency_ms, reordering_ms_max) = (1..=40, 2_000);
     Knobs { latency_ms, loss, duplication, reordering, reordering_ms_max }

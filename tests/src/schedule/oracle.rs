@@ -1,67 +1,68 @@
-//! What must be so in the end, by a model that keeps only what the nodes have acknowledged.
+//! Oracle of the expected final state: a model that records only acknowledged operations.
 //!
 //! It shares no code with the merge: an entry is its creator, the titles that were ever given to
-//! it, a list of observations, and a list of words that nodes said of it. Where a home was replaced
-//! by an older copy before anyone held what it had written from whom it could come back, or the power
-//! went before the answer came, an observation may be there or not, and so may a word; otherwise an
-//! observation must be there, once, and a word as long as nothing took its place.
+//! it, a list of observations, and a list of statements by nodes. An observation or a statement is
+//! uncertain if a home was replaced by an older copy before another node held it that could return
+//! it, or if the power was cut before the acknowledgement. A certain observation must be stored
+//! exactly once, and a certain statement as long as no other replaced it.
 
 use klnode_crdt::ids::EntryId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was said about one entry.
+/// Acknowledged operations on one entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
-    /// Who wrote it.
+pub(super) struct History {
+    /// Node that wrote the entry.
     pub(super) creator: usize,
-    /// Whether it must be held by its creator.
+    /// Whether the creator must hold the entry.
     pub(super) is_certain: bool,
-    /// The creator has taken it back, or may have.
+    /// Whether the creator has retracted it, or may have.
     pub(super) is_retracted: bool,
-    /// Somebody has forgotten it, or may have.
+    /// Whether a node has forgotten it, or may have.
     pub(super) is_forgotten: bool,
-    /// Who has said that it did, and has not become an older copy of itself since.
+    /// Nodes that acknowledged forgetting it, and were not replaced by an older copy since.
     pub(super) forgotten_by: BTreeSet<usize>,
     pub(super) titles: BTreeSet<String>,
-    /// Titles, with those that were written by somebody who held them.
+    /// Titles, with the titles that were written by a node that held them.
     pub(super) replaced: BTreeMap<String, BTreeSet<String>>,
-    /// Observations: by whom, and whether they must be there.
+    /// Observations by all nodes.
     pub(super) observed: Vec<Observed>,
-    /// What was said in words, in the order in which it was.
-    said: Vec<Said>,
+    /// Statements by all nodes, in order.
+    statements: Vec<Statement>,
 }
 
-/// One observation.
+/// One observation by a node; a certain one must be stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observed {
     pub(super) by: usize,
     pub(super) is_certain: bool,
 }
 
-/// What a node may say of an entry.
+/// Content of a statement about an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word {
-    /// What its title is.
+pub(super) enum Content {
+    /// The title of the entry.
     Title(String),
-    /// That it is filed under a tag, or no longer.
+    /// A tag was added (true) or removed (false).
     Tag(String, bool),
-    /// That it is to be archived.
+    /// The entry was archived.
     Archived,
-    /// That nothing holds of what the node has said of it so far.
+    /// All earlier statements of the node were retracted.
     Retracted,
 }
 
-impl Word {
-    /// What it says about a tag.
+impl Content {
+    /// Whether the tag is present after this statement; `None` if it does not concern the tag.
     pub(super) fn on_tag(&self, tag: &str) -> Option<bool> {
         match self {
-            Self::Tag(said, is_there) => (said == tag).then_some(*is_there),
+            Self::Tag(name, is_there) => (name == tag).then_some(*is_there),
             Self::Retracted => Some(false),
             Self::Title(_) | Self::Archived => None,
         }
     }
 
-    /// What it says about the archive.
+    /// Whether the entry is archived after this statement; `None` if it does not concern the
+    /// archive.
     pub(super) fn on_archive(&self) -> Option<bool> {
         match self {
             Self::Archived => Some(true),
@@ -71,37 +72,37 @@ impl Word {
     }
 }
 
-/// One word.
+/// One statement by a node.
 #[derive(Clone, Debug)]
-struct Said {
+struct Statement {
     by: usize,
-    word: Word,
+    content: Content,
     is_certain: bool,
-    /// How often the home of whoever said it had been replaced by then. In one life each word is said
-    /// by somebody who knows those before; of words of two lives nobody can tell which is the later.
+    /// Number of times that the node's home had been replaced by then. Within one life each
+    /// statement follows the earlier ones; the order of statements of two lives is undefined.
     life: u64,
 }
 
-impl Told {
-    fn said_by(&self, by: usize) -> impl Iterator<Item = &Said> {
-        self.said.iter().filter(move |one| one.by == by)
+impl History {
+    fn statements_by(&self, by: usize) -> impl Iterator<Item = &Statement> {
+        self.statements.iter().filter(move |one| one.by == by)
     }
 
-    /// The titles by a node that it must hold, unless others were written over them. Not those that it
-    /// may have taken back: what is said after a retraction is certain only where it was said by
-    /// somebody who surely knew of it. Whatever does not name a retraction falls under it, even if it
-    /// was said later, by another life.
+    /// Titles by a node that it must hold, unless others replaced them. Titles that it may have
+    /// retracted are left out: a title after a retraction is certain only if the same life made
+    /// both. A retraction covers every statement that does not follow it, even one made later by
+    /// another life.
     pub(super) fn titles_due(&self, by: usize) -> Vec<&str> {
-        let own: Vec<&Said> = self.said_by(by).collect();
+        let own: Vec<&Statement> = self.statements_by(by).collect();
         let mut due = Vec::new();
         for (place, one) in own.iter().enumerate() {
-            let is_retraction = |other: &&&Said| other.word == Word::Retracted;
-            let is_known = |other: &&Said| other.is_certain && other.life == one.life;
-            let is_taken_back = own[place..].iter().any(|other| is_retraction(&other))
+            let is_retraction = |other: &&&Statement| other.content == Content::Retracted;
+            let is_known = |other: &&Statement| other.is_certain && other.life == one.life;
+            let is_retracted_after = own[place..].iter().any(|other| is_retraction(&other))
                 || !own[..place].iter().filter(is_retraction).all(is_known);
-            if let Word::Title(title) = &one.word
+            if let Content::Title(title) = &one.content
                 && one.is_certain
-                && !is_taken_back
+                && !is_retracted_after
             {
                 due.push(title.as_str());
             }
@@ -109,20 +110,20 @@ impl Told {
         due
     }
 
-    /// The titles by a node that came before the last retraction of which it surely knows: however
-    /// they come back, they fall under it.
-    pub(super) fn titles_taken_back(&self, by: usize) -> Vec<&str> {
-        let own: Vec<&Said> = self.said_by(by).collect();
-        let last = own.iter().rposition(|one| one.is_certain && one.word == Word::Retracted);
+    /// Titles by a node that precede its last certain retraction: it covers them, whichever copy
+    /// returns them.
+    pub(super) fn titles_retracted(&self, by: usize) -> Vec<&str> {
+        let own: Vec<&Statement> = self.statements_by(by).collect();
+        let last = own.iter().rposition(|one| one.is_certain && one.content == Content::Retracted);
         let before = own.iter().take(last.unwrap_or(0));
-        let titles = before.filter_map(|one| match &one.word {
-            Word::Title(title) => Some(title.as_str()),
+        let titles = before.filter_map(|one| match &one.content {
+            Content::Title(title) => Some(title.as_str()),
             _ => None,
         });
         titles.collect()
     }
 
-    /// Whether a title is among those held, or one that was written over it, or over that one.
+    /// Whether a title is held, or one that replaced it directly or indirectly.
     pub(super) fn is_kept(&self, title: &str, held: &BTreeSet<String>) -> bool {
         let (mut open, mut seen) = (vec![title], BTreeSet::new());
         while let Some(one) = open.pop() {
@@ -137,126 +138,138 @@ impl Told {
         false
     }
 
-    /// The tags that a node has spoken of.
+    /// Tags that a node's statements mention.
     pub(super) fn tags(&self, by: usize) -> BTreeSet<String> {
-        let tags = self.said_by(by).filter_map(|one| match &one.word {
-            Word::Tag(tag, _) => Some(tag.clone()),
+        let tags = self.statements_by(by).filter_map(|one| match &one.content {
+            Content::Tag(tag, _) => Some(tag.clone()),
             _ => None,
         });
         tags.collect()
     }
 
-    /// Whether a node stands by something, if that can be told. Where it has said one thing and never
-    /// another, one word that is certain is enough. Otherwise the last decides, if it is certain and
-    /// all were said in one life: of two lives the one with the faster clock may have the last word.
-    fn stands(&self, by: usize, on: impl Fn(&Word) -> Option<bool>) -> Option<bool> {
-        let words = self.said_by(by).filter_map(|one| Some((one, on(&one.word)?)));
-        let words: Vec<(&Said, bool)> = words.collect();
-        let Some((last, says)) = words.last().copied() else { return Some(false) };
-        if words.iter().all(|(_, other)| *other == says) {
-            let is_sure = !says || words.iter().any(|(one, _)| one.is_certain);
+    /// Current state of a property according to a node's statements, if it is determined. If all
+    /// statements agree, one certain statement is enough. Otherwise the last one decides if it is
+    /// certain and all are of one life: of two lives, the one with the faster clock may win.
+    fn current_state(&self, by: usize, on: impl Fn(&Content) -> Option<bool>) -> Option<bool> {
+        let matching = self.statements_by(by).filter_map(|one| Some((one, on(&one.content)?)));
+        let statements: Vec<(&Statement, bool)> = matching.collect();
+        let Some((last, says)) = statements.last().copied() else { return Some(false) };
+        if statements.iter().all(|(_, other)| *other == says) {
+            let is_sure = !says || statements.iter().any(|(one, _)| one.is_certain);
             return is_sure.then_some(says);
         }
-        let is_one_life = words.iter().all(|(one, _)| one.life == last.life);
+        let is_one_life = statements.iter().all(|(one, _)| one.life == last.life);
         (last.is_certain && is_one_life).then_some(says)
     }
 
-    /// Whether something cannot be as it is held of a node's words, by itself or by another. Others
-    /// may lack a later word, and have none that was never said.
+    /// Whether a stored property contradicts a node's statements. The node itself must match them;
+    /// other nodes may lack a later statement, but must not have a property that was never stated.
     pub(super) fn contradicts(
         &self,
         by: usize,
         (is_own, is_so): (bool, bool),
-        on: impl Fn(&Word) -> Option<bool>,
+        on: impl Fn(&Content) -> Option<bool>,
     ) -> bool {
         match is_own {
-            true => self.stands(by, on).is_some_and(|due| due != is_so),
-            false => is_so && !self.said_by(by).any(|one| on(&one.word) == Some(true)),
+            true => self.current_state(by, on).is_some_and(|due| due != is_so),
+            false => is_so && !self.statements_by(by).any(|one| on(&one.content) == Some(true)),
         }
     }
 
-    /// Whether a node must hold something of the entry, because of what it said itself.
-    pub(super) fn has_word_of(&self, by: usize) -> bool {
+    /// Whether a node must hold records of the entry because of its own operations.
+    pub(super) fn has_certain_operation_by(&self, by: usize) -> bool {
         self.observed.iter().any(|one| one.by == by && one.is_certain)
-            || self.said_by(by).any(|one| one.is_certain)
+            || self.statements_by(by).any(|one| one.is_certain)
     }
 }
 
-/// Everything that was said.
+/// Acknowledged operations on all entries.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Oracle {
-    pub(super) entries: BTreeMap<EntryId, Told>,
-    /// Those that anybody may speak of.
+    pub(super) entries: BTreeMap<EntryId, History>,
+    /// Entries that all nodes may operate on.
     pub(super) order: Vec<EntryId>,
-    /// How often each home was replaced by an older copy.
+    /// Number of times each home was replaced by an older copy.
     lives: BTreeMap<usize, u64>,
-    /// The number of the step under way.
+    /// Number of the current step.
     pub(super) number: usize,
 }
 
 impl Oracle {
-    /// Somebody wrote an entry; nobody else speaks of it if it stays there.
-    pub(super) fn created(&mut self, entry: EntryId, creator: usize, title: String, stays: bool) {
+    /// Records a new entry; other nodes never operate on it if it is private.
+    pub(super) fn record_creation(
+        &mut self,
+        entry: EntryId,
+        creator: usize,
+        title: String,
+        stays: bool,
+    ) {
         let titles = BTreeSet::from([title.clone()]);
-        let told = Told { creator, is_certain: true, titles, ..Told::default() };
-        self.entries.insert(entry, told);
-        self.said(entry, creator, Word::Title(title), true);
+        let history = History { creator, is_certain: true, titles, ..History::default() };
+        self.entries.insert(entry, history);
+        self.record_statement(entry, creator, Content::Title(title), true);
         if !stays {
             self.order.push(entry);
         }
     }
 
-    /// Somebody said something in words.
-    pub(super) fn said(&mut self, entry: EntryId, by: usize, word: Word, is_certain: bool) {
+    /// Records a statement.
+    pub(super) fn record_statement(
+        &mut self,
+        entry: EntryId,
+        by: usize,
+        content: Content,
+        is_certain: bool,
+    ) {
         let life = self.lives.get(&by).copied().unwrap_or_default();
-        if let Some(told) = self.entries.get_mut(&entry) {
-            told.said.push(Said { by, word, is_certain, life });
+        if let Some(history) = self.entries.get_mut(&entry) {
+            history.statements.push(Statement { by, content, is_certain, life });
         }
     }
 
-    pub(super) fn observed(&mut self, entry: EntryId, by: usize, is_certain: bool) {
-        if let Some(told) = self.entries.get_mut(&entry) {
-            told.observed.push(Observed { by, is_certain });
+    pub(super) fn record_observation(&mut self, entry: EntryId, by: usize, is_certain: bool) {
+        if let Some(history) = self.entries.get_mut(&entry) {
+            history.observed.push(Observed { by, is_certain });
         }
     }
 
-    /// Somebody who held some titles wrote another.
-    pub(super) fn edited(&mut self, entry: EntryId, title: &str, held: &BTreeSet<String>) {
-        let Some(told) = self.entries.get_mut(&entry) else { return };
-        told.titles.insert(title.to_owned());
+    /// Records an edit by a node that held the titles `held`.
+    pub(super) fn record_edit(&mut self, entry: EntryId, title: &str, held: &BTreeSet<String>) {
+        let Some(history) = self.entries.get_mut(&entry) else { return };
+        history.titles.insert(title.to_owned());
         for old in held {
-            told.replaced.entry(old.clone()).or_default().insert(title.to_owned());
+            history.replaced.entry(old.clone()).or_default().insert(title.to_owned());
         }
     }
 
-    /// What nobody else held of these entries went with a home that was replaced by an older copy:
-    /// it may come back, by another copy, or not.
-    pub(super) fn lost(&mut self, entries: &BTreeSet<EntryId>) {
+    /// Marks operations as uncertain that were only in a home which an older copy replaced: another
+    /// copy may bring them back.
+    pub(super) fn mark_uncertain(&mut self, entries: &BTreeSet<EntryId>) {
         for entry in entries {
-            let Some(told) = self.entries.get_mut(entry) else { continue };
-            told.is_certain = false;
-            for one in &mut told.observed {
+            let Some(history) = self.entries.get_mut(entry) else { continue };
+            history.is_certain = false;
+            for one in &mut history.observed {
                 one.is_certain = false;
             }
-            for one in &mut told.said {
+            for one in &mut history.statements {
                 one.is_certain = false;
             }
         }
     }
 
-    /// A home was replaced by an older copy: what it has forgotten since it may hold again, and what
-    /// it says from now on it says without knowing what it said last.
-    pub(super) fn went_back(&mut self, at: usize) {
+    /// Records that an older copy replaced a home: it may hold forgotten entries again, and its
+    /// next statements do not follow its last ones.
+    pub(super) fn record_rollback(&mut self, at: usize) {
         *self.lives.entry(at).or_default() += 1;
-        for told in self.entries.values_mut() {
-            told.forgotten_by.remove(&at);
+        for history in self.entries.values_mut() {
+            history.forgotten_by.remove(&at);
         }
     }
 
-    /// The least and the most observations of a node about an entry that may be held.
+    /// Lowest and highest number of a node's observations that may be stored for an entry.
     pub(super) fn bounds(&self, entry: EntryId, by: usize) -> (u64, u64) {
-        let Some(told) = self.entries.get(&entry) else { return (0, 0) };
-        let own = told.observed.iter().filter(|one| one.by == by);
+        let Some(history) = self.entries.get(&entry) else { return (0, 0) };
+        let own = history.observed.iter().filter(|one| one.by == by);
         own.fold((0, 0), |(least, most), one| (least + u64::from(one.is_certain), most + 1))
     }
 }
@@ -269,13 +282,13 @@ mod tests {
 
     fn created() -> Oracle {
         let mut oracle = Oracle::default();
-        oracle.created(ENTRY, 0, "first".into(), false);
+        oracle.record_creation(ENTRY, 0, "first".into(), false);
         oracle
     }
 
     fn edit(oracle: &mut Oracle, title: &str, held: &[&str]) {
-        oracle.edited(ENTRY, title, &set(held));
-        oracle.said(ENTRY, 0, Word::Title(title.into()), true);
+        oracle.record_edit(ENTRY, title, &set(held));
+        oracle.record_statement(ENTRY, 0, Content::Title(title.into()), true);
     }
 
     fn set(titles: &[&str]) -> BTreeSet<String> {
@@ -283,57 +296,66 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_kept_by_whatever_was_written_over_it_and_by_nothing_else() {
+    fn a_title_is_kept_only_by_itself_or_its_replacements() {
         let mut oracle = created();
         edit(&mut oracle, "second", &["first"]);
         edit(&mut oracle, "third", &["second"]);
         edit(&mut oracle, "of another life", &[]);
-        let told = &oracle.entries[&ENTRY];
-        assert_eq!(told.titles_due(0), ["first", "second", "third", "of another life"]);
-        assert!(told.titles_due(1).is_empty());
-        assert!(told.is_kept("first", &set(&["third"])), "over what was over it");
-        assert!(!told.is_kept("first", &set(&["of another life"])));
-        assert!(!told.is_kept("third", &set(&["first", "second"])), "what is older keeps nothing");
+        let history = &oracle.entries[&ENTRY];
+        assert_eq!(history.titles_due(0), ["first", "second", "third", "of another life"]);
+        assert!(history.titles_due(1).is_empty());
+        assert!(history.is_kept("first", &set(&["third"])), "indirectly replaced");
+        assert!(!history.is_kept("first", &set(&["of another life"])));
+        assert!(
+            !history.is_kept("third", &set(&["first", "second"])),
+            "an older title does not replace a newer one"
+        );
     }
 
     #[test]
-    fn what_was_taken_back_is_gone_and_what_was_said_after_it_is_due() {
+    fn retracted_titles_are_gone_and_later_ones_are_due() {
         let mut oracle = created();
-        oracle.said(ENTRY, 0, Word::Retracted, true);
+        oracle.record_statement(ENTRY, 0, Content::Retracted, true);
         edit(&mut oracle, "again", &[]);
-        let told = &oracle.entries[&ENTRY];
-        assert_eq!((told.titles_due(0), told.titles_taken_back(0)), (vec!["again"], vec!["first"]));
-        oracle.went_back(0);
+        let history = &oracle.entries[&ENTRY];
+        assert_eq!(
+            (history.titles_due(0), history.titles_retracted(0)),
+            (vec!["again"], vec!["first"])
+        );
+        oracle.record_rollback(0);
         edit(&mut oracle, "by whom may not know", &[]);
         assert_eq!(oracle.entries[&ENTRY].titles_due(0), ["again"]);
-        oracle.said(ENTRY, 0, Word::Retracted, false);
-        let told = &oracle.entries[&ENTRY];
-        assert!(told.titles_due(0).is_empty(), "it may have been heard");
-        assert_eq!(told.titles_taken_back(0), ["first"], "or not");
+        oracle.record_statement(ENTRY, 0, Content::Retracted, false);
+        let history = &oracle.entries[&ENTRY];
+        assert!(history.titles_due(0).is_empty(), "the retraction may have been written");
+        assert_eq!(history.titles_retracted(0), ["first"], "or not");
     }
 
     #[test]
-    fn nothing_is_asked_of_what_went_with_a_home() {
+    fn lost_operations_are_not_required() {
         let mut oracle = created();
-        oracle.lost(&[ENTRY].into());
-        let told = &oracle.entries[&ENTRY];
-        assert!(told.titles_due(0).is_empty() && !told.has_word_of(0));
+        oracle.mark_uncertain(&[ENTRY].into());
+        let history = &oracle.entries[&ENTRY];
+        assert!(history.titles_due(0).is_empty() && !history.has_certain_operation_by(0));
     }
 
     #[test]
-    fn of_a_tag_the_last_word_counts_unless_two_lives_have_spoken() {
+    fn the_last_statement_on_a_tag_counts_within_one_life() {
         let mut oracle = created();
         let say = |oracle: &mut Oracle, is_there| {
-            oracle.said(ENTRY, 0, Word::Tag("tag".into(), is_there), true);
-            let told = &oracle.entries[&ENTRY];
-            [true, false].map(|is_so| told.contradicts(0, (true, is_so), |on| on.on_tag("tag")))
+            oracle.record_statement(ENTRY, 0, Content::Tag("tag".into(), is_there), true);
+            let history = &oracle.entries[&ENTRY];
+            [true, false].map(|is_so| history.contradicts(0, (true, is_so), |on| on.on_tag("tag")))
         };
         assert_eq!(say(&mut oracle, true), [false, true], "it is there");
         assert_eq!(say(&mut oracle, false), [true, false], "and no longer");
-        oracle.went_back(0);
-        assert_eq!(say(&mut oracle, true), [false, false], "who can tell");
-        let told = &oracle.entries[&ENTRY];
-        assert!(told.contradicts(1, (false, true), Word::on_archive), "nobody has said so");
-        assert!(!told.contradicts(0, (false, false), |on| on.on_tag("tag")), "others may lack it");
+        oracle.record_rollback(0);
+        assert_eq!(say(&mut oracle, true), [false, false], "undetermined");
+        let history = &oracle.entries[&ENTRY];
+        assert!(history.contradicts(1, (false, true), Content::on_archive), "no node stated it");
+        assert!(
+            !history.contradicts(0, (false, false), |on| on.on_tag("tag")),
+            "others may lack it"
+        );
     }
 }

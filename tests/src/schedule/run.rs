@@ -1,59 +1,59 @@
-//! Carries a plan out, step by step.
+//! Executes a plan step by step.
 
-use super::oracle::{Oracle, Word};
+use super::oracle::{Content, Oracle};
 use super::{Plan, Step, noise};
 use crate::cluster::Cluster;
 use crate::disk::Disk;
-use crate::node::{Seeded, lesson};
-use klnode::engine::{Command, NewEntry, Receipt};
+use crate::test_engine::{Seeded, lesson};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::gset::Presence;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::lww::Register;
+use klnode_crdt::lww_set::Presence;
 use klnode_crdt::record::Record;
+use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::register::Register;
 use klnode_crdt::tally::Observation;
-use klnode_crdt::writer::Claim;
-use klnode_federation::sim::{Counts, Fault, Knobs};
+use klnode_engine::{Command, NewEntry, Receipt, RemovalCommand};
+use klnode_federation::sim::{ClockFault, FaultCounts, Knobs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What a run was like.
+/// Result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// One number for everything that happened, in order.
+    /// Hash of all events in order.
     pub trace: u64,
-    /// What the network did.
-    pub network: Counts,
-    /// How often the power went.
+    /// Events of the network.
+    pub network: FaultCounts,
+    /// Number of power cuts.
     pub power_cuts: u64,
-    /// How often a disk failed for a while.
+    /// Number of periods with a failing disk.
     pub failing_disks: u64,
-    /// How often a home was replaced by a copy.
+    /// Number of homes replaced by a copy.
     pub restores: u64,
-    /// How often a filter, a membership or a block changed.
+    /// Number of changes of filters, memberships and blocks.
     pub changes_of_mind: u64,
-    /// How often a node's program was replaced by one of another version.
+    /// Number of programs replaced with another version.
     pub replaced: u64,
-    /// Records of a later format that were sent.
+    /// Number of records of a later format that were sent.
     pub written_ahead: u64,
-    /// Operations that were acknowledged.
+    /// Number of acknowledged operations.
     pub acknowledged: u64,
-    /// Rests until all were equal.
+    /// Number of rests until all nodes were equal.
     pub rests: u64,
-    /// What passed only with the next sweep, if anything did.
+    /// Record that passed only with the next sweep, if there was one.
     pub unswept: Option<String>,
 }
 
-/// What went wrong.
+/// A broken invariant.
 #[derive(Clone, Debug)]
 pub struct Violation {
-    /// In words.
+    /// Description of the violation.
     pub what: String,
 }
 
-/// Carries a plan out. A panic of a node is a violation, too.
+/// Executes a plan. A panic of a node is a violation, too.
 pub fn run(plan: &Plan) -> Result<Report, Violation> {
     let caught = catch_unwind(AssertUnwindSafe(|| {
         let mut runner = Runner::new(plan);
@@ -68,7 +68,7 @@ pub fn run(plan: &Plan) -> Result<Report, Violation> {
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied());
-            Err(Violation { what: format!("a panic: {}", text.unwrap_or("without words")) })
+            Err(Violation { what: format!("a panic: {}", text.unwrap_or("without a message")) })
         }
     }
 }
@@ -78,17 +78,21 @@ pub(super) struct Runner {
     pub(super) team: WorkspaceId,
     pub(super) oracle: Oracle,
     pub(super) secrets: Vec<String>,
-    /// Homes as they once were.
+    /// Copies of homes.
     copies: BTreeMap<usize, Disk>,
-    /// Nodes whose disk fails now and then.
+    /// Nodes whose disk fails intermittently.
     failing: BTreeSet<usize>,
     outside: BTreeSet<usize>,
+    /// The step at which the owner last removed each node that it has not taken back.
+    pub(super) removed_at: BTreeMap<usize, usize>,
+    /// Playbooks that were written.
+    pub(super) playbooks: Vec<EntryId>,
     pub(super) keeps_grudges: bool,
     pub(super) report: Report,
     pub(super) random: Seeded,
 }
 
-/// What is tagged so goes nowhere.
+/// Tag that no filter releases.
 const PRIVATE: &str = "private/own";
 
 pub(super) fn for_team(team: WorkspaceId, title: &str) -> NewEntry {
@@ -101,7 +105,7 @@ impl Runner {
         let mut nodes = Cluster::new(plan.seed, plan.nodes, Knobs::calm());
         let all: Vec<usize> = (0..plan.nodes).collect();
         let team = nodes.found(&all);
-        // A tree, so that all are connected, and a few more.
+        // A tree that connects all nodes, and a few more links.
         for at in 1..plan.nodes {
             let other = random.below(at as u64) as usize;
             let is_mine = random.below(6) == 0;
@@ -125,6 +129,8 @@ impl Runner {
             copies: BTreeMap::new(),
             failing: BTreeSet::new(),
             outside: BTreeSet::new(),
+            removed_at: BTreeMap::new(),
+            playbooks: Vec::new(),
             keeps_grudges: plan.seed.is_multiple_of(2),
             report: Report::default(),
             random,
@@ -133,12 +139,12 @@ impl Runner {
 
     fn entry(&self, pick: usize) -> Option<EntryId> {
         let order = &self.oracle.order;
-        // The newest are picked more often: what is old is mostly settled.
+        // Newer entries are picked more often: old ones rarely change.
         let back = (pick % 64).min(pick % (order.len().max(1)));
         order.len().checked_sub(1 + back).map(|at| order[at])
     }
 
-    /// Whether a node can change its mind: it is up, and its disk takes that.
+    /// Whether a node can change its settings: it runs and its disk works.
     fn is_well(&self, at: usize) -> bool {
         self.nodes.is_up(at) && !self.failing.contains(&at)
     }
@@ -163,9 +169,11 @@ impl Runner {
             }
             Step::Start(at) if !self.nodes.is_up(at) => self.nodes.restart(at),
             Step::Start(_) => {}
-            Step::Jump(node, by_ms) => self.nodes.disturb_clock(&Fault::Jumped { node, by_ms }),
-            Step::Freeze(node) => self.nodes.disturb_clock(&Fault::Froze { node }),
-            Step::Thaw(node) => self.nodes.disturb_clock(&Fault::Thawed { node }),
+            Step::Jump(node, by_ms) => {
+                self.nodes.disturb_clock(&ClockFault::Jumped { node, by_ms });
+            }
+            Step::Freeze(node) => self.nodes.disturb_clock(&ClockFault::Froze { node }),
+            Step::Thaw(node) => self.nodes.disturb_clock(&ClockFault::Thawed { node }),
             Step::Fail(at, period, fault) => {
                 self.report.failing_disks += 1;
                 self.failing.insert(at);
@@ -195,9 +203,13 @@ impl Runner {
                 self.nodes.restart(at);
             }
             Step::Kill(_) | Step::Restore(..) | Step::PowerCut(..) => {}
-            Step::Egress(_) | Step::Ingress(_) | Step::Member(_) | Step::Block(..) => {
-                self.change_mind(step);
-            }
+            Step::Egress(_)
+            | Step::Ingress(_)
+            | Step::Member(_)
+            | Step::Remove(_)
+            | Step::Block(..) => self.change_mind(step),
+            Step::Write(at, pick) if self.nodes.is_readable(at) => self.write(at, pick),
+            Step::Write(..) => {}
             _ => self.operate(step),
         }
     }
@@ -206,16 +218,16 @@ impl Runner {
         let mut title = format!("entry {} of run", self.oracle.number);
         let mut new = for_team(self.team, &title);
         if is_private {
-            new.claims.push(Claim::Add(TextSet::TAGS, PRIVATE.into()));
+            new.claims.push(ClaimEdit::Add(TextSet::TAGS, PRIVATE.into()));
             title = format!("secret {} of {at}", self.oracle.number);
             new.title.clone_from(&title);
             self.secrets.push(title.clone());
         }
         if let Ok(Receipt::Created(entry)) = self.nodes.run(at, Command::Create(Box::new(new))) {
             self.report.acknowledged += 1;
-            self.oracle.created(entry, at, title, is_private);
+            self.oracle.record_creation(entry, at, title, is_private);
             if is_private {
-                self.oracle.said(entry, at, Word::Tag(PRIVATE.into(), true), true);
+                self.oracle.record_statement(entry, at, Content::Tag(PRIVATE.into(), true), true);
             }
         }
     }
@@ -242,48 +254,48 @@ impl Runner {
         let title = format!("title {} by {at}", self.oracle.number);
         let claim = |claim| Command::Claim { entry, claims: vec![claim] };
         let command = match step {
-            Step::Edit(..) => claim(Claim::Set(Register::TITLE, title.clone())),
-            Step::Tag(..) => claim(Claim::Add(TextSet::TAGS, format!("tag/{at}"))),
-            Step::Untag(..) => claim(Claim::Withdraw(TextSet::TAGS, format!("tag/{at}"))),
-            Step::Archive(..) => claim(Claim::Archive(Presence::Present)),
+            Step::Edit(..) => claim(ClaimEdit::Set(Register::TITLE, title.clone())),
+            Step::Tag(..) => claim(ClaimEdit::Add(TextSet::TAGS, format!("tag/{at}"))),
+            Step::Untag(..) => claim(ClaimEdit::Withdraw(TextSet::TAGS, format!("tag/{at}"))),
+            Step::Archive(..) => claim(ClaimEdit::Archive(Presence::Present)),
             Step::Retract(..) => Command::Retract { entry },
             Step::Forget(..) => Command::Forget { entry },
             _ => Command::Observe { entry, of: Observation::Success, amount: Thousandths::ONE },
         };
         let held = self.titles_held(at, entry);
         let is_done = self.nodes.run(at, command).is_ok();
-        let Some(told) = self.oracle.entries.get_mut(&entry) else { return };
-        // What a node has not heard of, or what was forgotten, it may not touch. What a failing disk
-        // refused may be there after a crash.
+        let Some(history) = self.oracle.entries.get_mut(&entry) else { return };
+        // A node must not change an entry that it lacks or that was forgotten. A write that a
+        // failing disk refused may be present after a crash.
         if !is_done && !self.failing.contains(&at) {
             return;
         }
         self.report.acknowledged += u64::from(is_done);
         match step {
-            Step::Edit(..) => self.oracle.edited(entry, &title, &held),
-            Step::Retract(..) => told.is_retracted |= told.creator == at,
+            Step::Edit(..) => self.oracle.record_edit(entry, &title, &held),
+            Step::Retract(..) => history.is_retracted |= history.creator == at,
             Step::Forget(..) => {
-                told.is_forgotten = true;
-                told.forgotten_by.extend(is_done.then_some(at));
+                history.is_forgotten = true;
+                history.forgotten_by.extend(is_done.then_some(at));
             }
-            Step::Observe(..) => self.oracle.observed(entry, at, is_done),
+            Step::Observe(..) => self.oracle.record_observation(entry, at, is_done),
             _ => {}
         }
-        if let Some(word) = word(step, at, title) {
-            self.oracle.said(entry, at, word, is_done);
+        if let Some(content) = statement(step, at, title) {
+            self.oracle.record_statement(entry, at, content, is_done);
         }
     }
 
-    /// Those of the titles that were ever given to an entry which a node has the bytes of.
+    /// Titles ever given to an entry whose bytes a node holds.
     pub(super) fn titles_held(&mut self, at: usize, entry: EntryId) -> BTreeSet<String> {
         let payloads = self.payloads(at, entry);
-        let titles = self.oracle.entries.get(&entry).map(|told| &told.titles);
+        let titles = self.oracle.entries.get(&entry).map(|history| &history.titles);
         let is_held =
             |title: &&String| payloads.iter().any(|bytes| contains(bytes, title.as_bytes()));
         titles.into_iter().flatten().filter(is_held).cloned().collect()
     }
 
-    /// Whether a node has the bytes of a text in what it holds of an entry.
+    /// Whether a node holds the bytes of a text in its records of an entry.
     pub(super) fn has_text(&mut self, at: usize, entry: EntryId, text: &str) -> bool {
         self.payloads(at, entry).iter().any(|bytes| contains(bytes, text.as_bytes()))
     }
@@ -318,6 +330,12 @@ impl Runner {
                 let is_out = self.outside.contains(&at);
                 self.set_member(at, is_out);
             }
+            Step::Remove(pick) if self.nodes.is_readable(0) => {
+                let at = 1 + pick % (self.nodes.count() - 1);
+                let team = self.nodes.membership(0).workspaces.remove(&self.team);
+                let removed = team.map(|shared| shared.charter.removed).unwrap_or_default();
+                self.set_removed(at, !removed.contains_key(&self.nodes.author(at)));
+            }
             Step::Block(at, pick) if self.is_well(at) => {
                 let other = pick % self.nodes.count();
                 if other != at {
@@ -331,11 +349,11 @@ impl Runner {
     }
 
     fn set_member(&mut self, at: usize, is_in: bool) {
-        let entry = klnode_crdt::charter::entry(self.team);
+        let entry = klnode_crdt::workspace_charter::entry(self.team);
         let author = self.nodes.author(at).to_string();
         let claim = match is_in {
-            true => Claim::Add(TextSet::MEMBERS, author),
-            false => Claim::Withdraw(TextSet::MEMBERS, author),
+            true => ClaimEdit::Add(TextSet::MEMBERS, author),
+            false => ClaimEdit::Withdraw(TextSet::MEMBERS, author),
         };
         if self.nodes.run(0, Command::Claim { entry, claims: vec![claim] }).is_ok() {
             match is_in {
@@ -345,12 +363,34 @@ impl Runner {
         }
     }
 
+    /// Makes the owner remove a node, or take the removal back and list the node again.
+    pub(super) fn set_removed(&mut self, at: usize, is_out: bool) {
+        let (workspace, member) = (self.team, self.nodes.author(at));
+        let command = match is_out {
+            true => RemovalCommand::Remove { workspace, member, keep: Vec::new() },
+            false => RemovalCommand::Reinstate { workspace, member },
+        };
+        if self.nodes.run(0, Command::Removal(command)).is_err() {
+            return;
+        }
+        match is_out {
+            true => {
+                self.outside.insert(at);
+                self.removed_at.insert(at, self.oracle.number);
+            }
+            false => {
+                self.removed_at.remove(&at);
+                self.set_member(at, true);
+            }
+        }
+    }
+
     fn restore(&mut self, at: usize, is_swap: bool) {
         let Some(copy) = self.copies.remove(&at) else { return };
         self.report.restores += 1;
         let alone = self.held_alone(at);
-        self.oracle.lost(&alone);
-        self.oracle.went_back(at);
+        self.oracle.mark_uncertain(&alone);
+        self.oracle.record_rollback(at);
         self.nodes.crash(at);
         if is_swap {
             self.copies.insert(at, self.nodes.disk(at));
@@ -358,7 +398,7 @@ impl Runner {
         self.nodes.restart_on(at, copy);
     }
 
-    /// The entries of which a node holds something that nobody else holds from whom it comes back.
+    /// Entries of which a node holds a record that no other node could return to it.
     fn held_alone(&mut self, at: usize) -> BTreeSet<EntryId> {
         let mut alone: BTreeSet<EntryId> = self.nodes.holdings(at).into_keys().collect();
         alone.retain(|entry| {
@@ -368,8 +408,8 @@ impl Runner {
         alone
     }
 
-    /// Those from whom an entry passes to a node, from one to the next. Who holds it behind somebody to
-    /// whom it is released no longer cannot give it back (seed 548205).
+    /// Nodes from which an entry passes to a node, directly or through others. A node behind one to
+    /// which the entry is no longer released cannot return it (seed 548205).
     fn passing_to(&mut self, at: usize, entry: EntryId) -> BTreeSet<usize> {
         let links = self.nodes.links();
         let (mut found, mut open) = (BTreeSet::new(), vec![at]);
@@ -390,14 +430,14 @@ impl Runner {
     }
 }
 
-/// What a step says of an entry in words.
-fn word(step: Step, at: usize, title: String) -> Option<Word> {
+/// The statement that a step makes about an entry.
+fn statement(step: Step, at: usize, title: String) -> Option<Content> {
     match step {
-        Step::Edit(..) => Some(Word::Title(title)),
-        Step::Tag(..) => Some(Word::Tag(format!("tag/{at}"), true)),
-        Step::Untag(..) => Some(Word::Tag(format!("tag/{at}"), false)),
-        Step::Archive(..) => Some(Word::Archived),
-        Step::Retract(..) => Some(Word::Retracted),
+        Step::Edit(..) => Some(Content::Title(title)),
+        Step::Tag(..) => Some(Content::Tag(format!("tag/{at}"), true)),
+        Step::Untag(..) => Some(Content::Tag(format!("tag/{at}"), false)),
+        Step::Archive(..) => Some(Content::Archived),
+        Step::Retract(..) => Some(Content::Retracted),
         _ => None,
     }
 }
@@ -406,14 +446,14 @@ pub(super) fn contains(bytes: &[u8], text: &[u8]) -> bool {
     bytes.windows(text.len()).any(|part| part == text)
 }
 
-/// Whether a node holds all that another holds of an entry, or what came after it. Of what was taken back
-/// the word that did so is enough: a header without its payload says no more, and is dropped where it
-/// comes before that word (seed 555746).
+/// Whether a node holds all that another holds of an entry, or its successors. For retracted
+/// records the retraction is enough: a header without its payload carries nothing more, and is
+/// dropped if it precedes the retraction (seed 555746).
 pub(super) fn is_covered(nodes: &mut Cluster, from: usize, to: usize, entry: EntryId) -> bool {
     is_covered_but_for(nodes, &BTreeSet::new(), (from, to), entry)
 }
 
-/// The same, but for what these authors say.
+/// As [`is_covered`], except for records of these authors.
 pub(super) fn is_covered_but_for(
     nodes: &mut Cluster,
     authors: &BTreeSet<AuthorId>,

@@ -1,12 +1,11 @@
-//! Looks for the least part of a plan that still goes wrong.
+//! Searches for the smallest part of a plan that still fails.
 
 use super::{Plan, Violation, run};
 
-/// Tries at most so many smaller plans.
+/// Maximum number of smaller plans that are tried.
 const TRIES_MAX: usize = 150;
 
-/// Takes away steps as long as the plan still goes wrong, in any way; `tried` is called after each
-/// try.
+/// Removes steps as long as the plan still fails in any way; `tried` is called after each try.
 pub fn shrink(
     plan: &Plan,
     violation: Violation,

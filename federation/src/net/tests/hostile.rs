@@ -1,7 +1,7 @@
-//! Peers that are no klnode: they break the rules, and pay for it alone.
+//! Hostile peers: violations end their own stream or connection and affect no other peer.
 //!
-//! Each hostile peer is a libp2p node of its own that opens the streams of our protocols and then
-//! writes whatever it likes. After each attack an honest peer of the same node is served as ever.
+//! Each hostile peer is a libp2p node that opens streams of our protocols and writes arbitrary
+//! bytes. After each attack an honest peer of the same node must still be served.
 
 use super::*;
 use crate::net::address::peer_id;
@@ -15,14 +15,14 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-/// What a hostile peer writes, and what it does then.
+/// The bytes a hostile peer writes, and its behaviour afterwards.
 #[derive(Clone, Debug)]
 enum Attack {
-    /// Writes this, ends its side, and waits for an answer.
+    /// Writes these bytes, closes its side, and waits for an answer.
     Write(Vec<u8>),
-    /// Writes this, and then a byte every now and then.
+    /// Writes these bytes, then one byte from time to time.
     Trickle(Vec<u8>),
-    /// Writes this, keeps the stream open, and writes nothing more.
+    /// Writes these bytes, keeps the stream open, and writes nothing more.
     Stall(Vec<u8>),
     /// Writes without end.
     Flood,
@@ -112,7 +112,7 @@ impl Enemy {
         Self { swarm: swarm(keypair, protocol), author: key.author() }
     }
 
-    /// Connects, and comes back when the connection stands.
+    /// Connects, and returns once the connection is established.
     async fn connect(&mut self, node: &Node) {
         self.swarm.dial(node.address.parse::<Multiaddr>().unwrap()).unwrap();
         let wait = async {
@@ -123,7 +123,7 @@ impl Enemy {
         timeout(PATIENCE, wait).await.expect("a connection");
     }
 
-    /// Opens a stream and attacks; what came back, or how it failed.
+    /// Opens a stream and attacks. Returns the answer or the reason of the failure.
     async fn attack(&mut self, node: &Node, attack: Attack) -> Result<Vec<u8>, String> {
         self.swarm.behaviour_mut().send_request(&peer_id(&node.author), attack);
         let wait = async {
@@ -159,7 +159,7 @@ fn swarm(keypair: Keypair, protocol: Protocol) -> Swarm<request_response::Behavi
         .build()
 }
 
-/// A node, an honest approved peer of it, and an enemy that it has approved too for `Sync`.
+/// A node, an honest approved peer, and an enemy that is approved too if the protocol is `Sync`.
 async fn besieged(number: u8, protocol: Protocol, progress_min: u64) -> (Node, Node, Enemy) {
     let set_progress = |limits: &mut Limits| limits.progress_bytes_per_second_min = progress_min;
     let mut node = Node::with(number, LOOPBACK, set_progress).await;
@@ -168,7 +168,7 @@ async fn besieged(number: u8, protocol: Protocol, progress_min: u64) -> (Node, N
     let mut enemy = Enemy::new(number + 2, protocol);
     if protocol == Protocol::Sync {
         node.handle.allow(enemy.author, Vec::new());
-        // A wish is heeded before what happens after it.
+        // Approvals take effect before later events.
         assert!(friend.ask(&mut node, Protocol::Sync, b"first").await.is_ok());
     }
     enemy.connect(&node).await;
@@ -177,11 +177,11 @@ async fn besieged(number: u8, protocol: Protocol, progress_min: u64) -> (Node, N
 }
 
 #[tokio::test]
-async fn a_frame_that_claims_too_much_ends_its_stream_and_nothing_else() {
+async fn a_frame_length_beyond_the_limit_ends_only_its_stream() {
     for (number, protocol, limit) in
         [(50, Protocol::Sync, FRAME_BYTES_MAX), (53, Protocol::Pair, PAIRING_FRAME_BYTES_MAX)]
     {
-        // Nobody is too slow here: only the length can end the stream before the request's time.
+        // With no minimum rate, only the length can end the stream before the request timeout.
         let (mut node, mut friend, mut enemy) = besieged(number, protocol, 0).await;
         for length in [u32::MAX, limit as u32 + 1] {
             let begun = Instant::now();
@@ -194,7 +194,7 @@ async fn a_frame_that_claims_too_much_ends_its_stream_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_frame_that_never_ends_is_cut_off_for_its_slowness() {
+async fn an_endless_slow_frame_is_cut_off() {
     let (mut node, mut friend, mut enemy) = besieged(56, Protocol::Sync, 1024).await;
     let begun = Instant::now();
     let claim = (FRAME_BYTES_MAX as u32).to_be_bytes().to_vec();
@@ -205,7 +205,7 @@ async fn a_frame_that_never_ends_is_cut_off_for_its_slowness() {
 }
 
 #[tokio::test]
-async fn a_frame_that_ends_early_is_no_request() {
+async fn a_truncated_frame_is_not_a_request() {
     let (mut node, friend, mut enemy) = besieged(67, Protocol::Sync, 1024).await;
     let end = enemy.attack(&node, Attack::Write(vec![0, 0, 0, 9, 1])).await;
     assert_eq!(end.unwrap_or_default(), b"");
@@ -214,7 +214,7 @@ async fn a_frame_that_ends_early_is_no_request() {
 }
 
 #[tokio::test]
-async fn stalled_streams_and_floods_leave_others_alone() {
+async fn stalled_streams_and_floods_do_not_affect_others() {
     let (mut node, mut friend, mut enemy) = besieged(59, Protocol::Sync, 1024).await;
     for _ in 0..40 {
         let stall = Attack::Stall(vec![0, 0, 1]);
@@ -232,13 +232,13 @@ async fn stalled_streams_and_floods_leave_others_alone() {
         }
     };
     tokio::select! {
-        () = keep_attacking => unreachable!("it attacks for ever"),
+        () = keep_attacking => unreachable!("the attack never ends"),
         () = work => {}
     }
 }
 
 #[tokio::test]
-async fn an_unapproved_peer_is_not_read_in_sync() {
+async fn sync_requests_of_an_unapproved_peer_are_not_read() {
     let (mut node, mut friend) = (Node::new(62).await, Node::new(63).await);
     introduce(&mut friend, &mut node).await;
     let mut enemy = Enemy::new(64, Protocol::Sync);
@@ -246,13 +246,13 @@ async fn an_unapproved_peer_is_not_read_in_sync() {
     node.until_connected(enemy.author).await;
     let end = enemy.attack(&node, Attack::Write(vec![0, 0, 0, 1, 9])).await;
     assert!(end.is_err(), "{end:?}");
-    // Had its request been read, it would stand before this one.
+    // If the enemy's request had been read, it would come before this one.
     friend.handle.request(node.author, Protocol::Sync, 1, b"next".to_vec()).unwrap();
     assert_eq!(node.until_asked().await.2, b"next");
 }
 
 #[tokio::test]
-async fn noise_on_the_port_and_half_open_connections_are_survived() {
+async fn garbage_and_half_open_connections_are_tolerated() {
     let (mut node, mut friend) = (Node::new(65).await, Node::new(66).await);
     let port = node.address.split('/').nth(4).unwrap().parse::<u16>().unwrap();
     let mut half_open = Vec::new();
@@ -263,7 +263,7 @@ async fn noise_on_the_port_and_half_open_connections_are_survived() {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         drop(stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await);
     }
-    // While all places for those who come are taken, the node still reaches whom it dials.
+    // While all slots for incoming connections are taken, the node can still dial out.
     friend.handle.allow(node.author, Vec::new());
     node.handle.allow(friend.author, vec![friend.address.clone()]);
     node.until_connected(friend.author).await;
@@ -271,10 +271,10 @@ async fn noise_on_the_port_and_half_open_connections_are_survived() {
     drop(half_open);
 }
 
-// Elsewhere a machine has but one address on its loopback.
+// Other systems have only one loopback address.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn half_open_connections_of_one_host_keep_nobody_else_out() {
+async fn half_open_connections_of_one_host_do_not_block_others() {
     let (node, mut friend) = (Node::new(68).await, Node::new(69).await);
     let port = node.address.split('/').nth(4).unwrap().parse::<u16>().unwrap();
     let mut half_open = Vec::new();

@@ -1,10 +1,10 @@
-//! What a node does when there is too much of something.
+//! Behaviour of a node at its limits.
 
 use super::*;
-use crate::net::pairs::ASKS_PER_PEER_MAX;
+use crate::net::pairing_rate_limit::ASKS_PER_PEER_MAX;
 
 #[tokio::test]
-async fn strangers_have_few_places_and_leave_those_of_peers_free() {
+async fn strangers_do_not_use_connections_of_approved_peers() {
     let mut node = Node::with(70, LOOPBACK, |limits| limits.stranger_connections_max = 2).await;
     let mut strangers = Vec::new();
     for number in 71..74 {
@@ -13,7 +13,7 @@ async fn strangers_have_few_places_and_leave_those_of_peers_free() {
         stranger.until_connected(node.author).await;
         strangers.push(stranger);
     }
-    // The third is let in by its own gate and turned away by the other's.
+    // The third stranger's own limits admit the connection; the node's limits refuse it.
     strangers[2].until_disconnected(node.author).await;
     let mut friend = Node::new(74).await;
     introduce(&mut friend, &mut node).await;
@@ -22,7 +22,7 @@ async fn strangers_have_few_places_and_leave_those_of_peers_free() {
 }
 
 #[tokio::test]
-async fn there_are_so_many_connections_and_no_more() {
+async fn the_number_of_connections_is_limited() {
     let mut node = Node::with(75, LOOPBACK, |limits| limits.established_connections_max = 2).await;
     let mut peers = Vec::new();
     for number in 76..79 {
@@ -35,7 +35,7 @@ async fn there_are_so_many_connections_and_no_more() {
     peers[2].until_disconnected(node.author).await;
     node.handle.dial(peers[2].address.clone()).unwrap();
     assert_eq!(node.until_dial_failed().await, "too many connections are open");
-    // A place that becomes free is given to the next.
+    // A freed slot goes to the next peer.
     node.handle.forbid(peers[0].author);
     peers[0].until_disconnected(node.author).await;
     node.until_disconnected(peers[0].author).await;
@@ -44,7 +44,7 @@ async fn there_are_so_many_connections_and_no_more() {
 }
 
 #[tokio::test]
-async fn one_peer_has_so_many_connections_and_no_more() {
+async fn connections_per_peer_are_limited() {
     let (mut a, b) = paired(79, 80).await;
     let (there, _) = b.address.rsplit_once("/p2p/").unwrap();
     a.handle.dial(there.to_owned()).unwrap();
@@ -54,7 +54,7 @@ async fn one_peer_has_so_many_connections_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_stranger_is_shown_out_after_a_while_and_an_approved_one_is_not() {
+async fn only_strangers_are_disconnected_after_their_lifetime() {
     let short = Duration::from_millis(300);
     let mut node = Node::with(81, LOOPBACK, |limits| limits.stranger_lifetime = short).await;
     let (mut stranger, mut friend) = (Node::new(82).await, Node::new(83).await);
@@ -70,7 +70,7 @@ async fn a_stranger_is_shown_out_after_a_while_and_an_approved_one_is_not() {
 }
 
 #[tokio::test]
-async fn who_asks_to_pair_without_end_is_sent_away_and_others_are_heard() {
+async fn a_peer_that_floods_pairing_requests_is_banned() {
     let (mut node, mut loud) = (Node::new(93).await, Node::new(94).await);
     loud.handle.dial(node.address.clone()).unwrap();
     loud.until_connected(node.author).await;
@@ -79,7 +79,7 @@ async fn who_asks_to_pair_without_end_is_sent_away_and_others_are_heard() {
     }
     loud.handle.request(node.author, Protocol::Pair, 1, b"in?".to_vec()).unwrap();
     loud.until_disconnected(node.author).await;
-    // It is let in by its own gate and turned away by the other's.
+    // The peer's own limits admit the dial; the node's ban refuses it.
     loud.handle.dial(node.address.clone()).unwrap();
     loud.until_connected(node.author).await;
     loud.until_disconnected(node.author).await;
@@ -90,7 +90,7 @@ async fn who_asks_to_pair_without_end_is_sent_away_and_others_are_heard() {
 }
 
 #[tokio::test]
-async fn above_its_memory_a_node_takes_no_connections() {
+async fn above_the_memory_limit_connections_are_refused() {
     let mut node = Node::with(84, LOOPBACK, |limits| limits.memory_bytes_max = 1).await;
     let other = Node::new(85).await;
     node.handle.dial(other.address.clone()).unwrap();
@@ -99,7 +99,7 @@ async fn above_its_memory_a_node_takes_no_connections() {
 }
 
 #[tokio::test]
-async fn a_request_that_nobody_answers_ends_in_time() {
+async fn an_unanswered_request_times_out() {
     let short = Duration::from_millis(300);
     let mut a = Node::with(86, LOOPBACK, |limits| limits.request_timeout = short).await;
     let mut b = Node::new(87).await;
@@ -137,11 +137,11 @@ async fn too_many_requests_to_one_peer_fail_at_once() {
 }
 
 #[tokio::test]
-async fn events_that_nobody_reads_hold_up_peers_and_lose_nothing() {
+async fn unread_events_slow_peers_and_lose_nothing() {
     let (mut a, mut b) = paired(90, 91).await;
     let mut sent = 0_u64;
     let mut answered = 0;
-    // Nobody reads at the second node until the first has nothing more to send.
+    // The second node reads no events until the first has nothing more to send.
     while sent < 16 {
         a.handle.request(b.author, Protocol::Sync, sent, vec![7; FRAME_BYTES_MAX]).unwrap();
         sent += 1;
@@ -158,10 +158,10 @@ async fn events_that_nobody_reads_hold_up_peers_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn commands_beyond_the_queue_are_refused_and_wishes_are_not() {
+async fn commands_beyond_the_queue_are_refused_but_approvals_are_not() {
     let a = Node::new(92).await;
     let nobody = SecretKey::from_bytes(&[99; 32]).author();
-    // The task cannot run before this test waits for something.
+    // The actor cannot run before this test awaits.
     let taken = (0..1000).filter(|id| {
         a.handle.allow(nobody, Vec::new());
         a.handle.request(nobody, Protocol::Sync, *id, Vec::new()).is_ok()

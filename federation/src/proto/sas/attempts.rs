@@ -1,105 +1,107 @@
-//! The answering side: every attempt of another node to join this one, bounded in number and time.
+//! The responder's side: all attempts of other nodes to join this one, limited in number and time.
 //!
-//! Pure: the driver passes the time in milliseconds, a fresh nonce and the network address that an
-//! attempt comes from, and carries out what follows. Rows are in memory alone.
+//! It is pure: the driver passes the time in milliseconds, a fresh nonce and the network address an
+//! attempt comes from, and carries out the result. Attempts are kept in memory only.
 
-use super::message::{Answer, End, Want};
+use super::message::{AttemptEnd, RequestedRole, SasResponse};
 use super::{Code, Commitment, Nonce, Parties};
 use crate::proto::limits::{
     JOIN_BEGINS_MAX, JOIN_BEGINS_PER_PEER_MAX, JOIN_BEGINS_PER_SOURCE_MAX, JOIN_REVEAL_MS_MAX,
     JOIN_ROWS_MAX, JOIN_WINDOW_MS,
 };
 use crate::proto::pairing::Card;
-use crate::proto::ticket::Offer;
+use crate::proto::ticket::JoinOffer;
 use klnode_crdt::ids::AuthorId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What the operator can set.
+/// Parameters the operator can set.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How long an attempt may take, in milliseconds.
+    /// Maximum duration of an attempt, in milliseconds.
     pub lifetime_ms: u64,
 }
 
-/// One attempt of another node, with its digits: shown to the operator.
+/// One attempt of another node, shown to the operator with its digits.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// Who asks, in which order of arrival.
+    /// Sequence number of the request, in order of arrival.
     pub number: u64,
-    /// What it asks to be.
-    pub want: Want,
-    /// Its name and addresses, as it says.
+    /// The role the node asks for.
+    pub want: RequestedRole,
+    /// The node's self-chosen name and addresses.
     pub card: Card,
-    /// The digits; none until the nonce is revealed.
+    /// The digits; `None` until the nonce is revealed.
     pub code: Option<Code>,
-    /// True if this side's operator has typed them.
+    /// True if this side's operator has typed the digits.
     pub is_confirmed: bool,
-    /// True if the initiator says that its operator has.
+    /// True if the initiator reports that its operator has typed the digits.
     pub is_confirmed_there: bool,
-    /// When the attempt ends by itself, in milliseconds.
+    /// Time at which the attempt expires, in milliseconds.
     pub expires_ms: u64,
     commitment: Commitment,
     nonce: Nonce,
-    outcome: Option<Outcome>,
+    outcome: Option<JoinOutcome>,
 }
 
 #[derive(Clone, Debug)]
-enum Outcome {
-    Joined(Option<Offer>, Card),
-    Ended(End),
+enum JoinOutcome {
+    Joined(Option<JoinOffer>, Card),
+    Ended(AttemptEnd),
 }
 
 impl Attempt {
-    /// True if the operator can decide about it.
+    /// True if the operator can decide about the attempt.
     pub fn is_open(&self) -> bool {
         self.code.is_some() && self.outcome.is_none()
     }
 
-    /// True if nothing but the pairing itself is outstanding.
+    /// True if all confirmations are present and only the pairing itself is missing.
     fn is_agreed(&self) -> bool {
-        let needs_both = self.want == Want::Mine;
+        let needs_both = self.want == RequestedRole::Mine;
         self.is_open() && self.is_confirmed && (self.is_confirmed_there || !needs_both)
     }
 
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> SasResponse {
         match &self.outcome {
-            None => Answer::Pending(self.is_confirmed),
-            Some(Outcome::Joined(offer, card)) => Answer::Joined(offer.clone(), card.clone()),
-            Some(Outcome::Ended(end)) => Answer::Ended(*end),
+            None => SasResponse::Pending(self.is_confirmed),
+            Some(JoinOutcome::Joined(offer, card)) => {
+                SasResponse::Joined(offer.clone(), card.clone())
+            }
+            Some(JoinOutcome::Ended(end)) => SasResponse::Ended(*end),
         }
     }
 }
 
-/// What a node says when it begins.
+/// The content of a `begin` message.
 #[derive(Clone, Debug)]
-pub struct Begin {
-    /// Its commitment.
+pub struct JoinStart {
+    /// The initiator's commitment to its nonce.
     pub commitment: Commitment,
-    /// What it asks to be.
-    pub want: Want,
-    /// Its card.
+    /// The role the initiator asks for.
+    pub want: RequestedRole,
+    /// The initiator's self-chosen name and addresses.
     pub card: Card,
 }
 
-/// What follows from a message or a decision.
+/// The driver's next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// Answer this.
-    Answer(Answer),
-    /// The operator has a new request to decide about; answer that it is pending.
+pub enum AttemptStep {
+    /// Send this answer.
+    Answer(SasResponse),
+    /// Show a new request to the operator, and answer `pending`.
     Requested,
-    /// Undecided: keep the question open and answer later.
+    /// No decision yet: keep the exchange open and answer later.
     Hold,
     /// Both sides agreed: pair, then call [`Attempts::joined`].
     Pair,
 }
 
-/// Why a code is not taken.
+/// Why a typed code was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeError {
     /// No attempt of this node waits for a decision.
     NotWaiting,
-    /// Other digits; the attempt is over.
+    /// The digits are wrong, and the attempt has ended.
     Wrong,
 }
 
@@ -109,35 +111,36 @@ pub struct Attempts {
     own: AuthorId,
     settings: Settings,
     pub(super) rows: BTreeMap<AuthorId, Attempt>,
-    /// Who began when and from where, within the window.
+    /// Time, node and source address of each attempt begun within the window.
     pub(super) begun: VecDeque<(u64, AuthorId, String)>,
     next_number: u64,
 }
 
 impl Attempts {
-    /// None yet.
+    /// Starts without attempts.
     #[must_use]
     pub fn new(own: AuthorId, settings: Settings) -> Self {
         let (rows, begun) = (BTreeMap::new(), VecDeque::new());
         Self { own, settings, rows, begun, next_number: 1 }
     }
 
-    /// A node begins. An earlier attempt of the same node ends, so its digits are worth nothing.
+    /// Begins an attempt. An earlier attempt of the same node ends, and its digits become invalid.
     pub fn begin(
         &mut self,
         peer: AuthorId,
         source: &str,
-        begin: Begin,
+        begin: JoinStart,
         nonce: Nonce,
         now_ms: u64,
-    ) -> Result<(), End> {
+    ) -> Result<(), AttemptEnd> {
         self.expire(now_ms);
         if !begin.want.is_sound() {
-            return Err(End::BadWant);
+            return Err(AttemptEnd::BadWant);
         }
-        let is_refused = |row: &Attempt| matches!(row.outcome, Some(Outcome::Ended(End::Refused)));
+        let is_refused =
+            |row: &Attempt| matches!(row.outcome, Some(JoinOutcome::Ended(AttemptEnd::Refused)));
         if self.rows.get(&peer).is_some_and(is_refused) {
-            return Err(End::Refused);
+            return Err(AttemptEnd::Refused);
         }
         self.count(peer, source, now_ms)?;
         self.make_room(peer)?;
@@ -158,8 +161,8 @@ impl Attempts {
         Ok(())
     }
 
-    /// Counts an attempt against the limits per node, per address and in all.
-    fn count(&mut self, peer: AuthorId, source: &str, now_ms: u64) -> Result<(), End> {
+    /// Counts an attempt against the limits per node, per address and in total.
+    fn count(&mut self, peer: AuthorId, source: &str, now_ms: u64) -> Result<(), AttemptEnd> {
         while self.begun.front().is_some_and(|(at, ..)| at + JOIN_WINDOW_MS <= now_ms) {
             self.begun.pop_front();
         }
@@ -169,14 +172,14 @@ impl Attempts {
             || of_peer >= JOIN_BEGINS_PER_PEER_MAX
             || of_source >= JOIN_BEGINS_PER_SOURCE_MAX
         {
-            return Err(End::TooMany);
+            return Err(AttemptEnd::TooMany);
         }
         self.begun.push_back((now_ms, peer, source.to_owned()));
         Ok(())
     }
 
-    /// Finds room for one more row. Requests that wait for the operator are never dropped for it.
-    fn make_room(&mut self, peer: AuthorId) -> Result<(), End> {
+    /// Frees a row if necessary. Requests that wait for the operator are never dropped.
+    fn make_room(&mut self, peer: AuthorId) -> Result<(), AttemptEnd> {
         if self.rows.len() < JOIN_ROWS_MAX || self.rows.contains_key(&peer) {
             return Ok(());
         }
@@ -187,30 +190,30 @@ impl Attempts {
                 self.rows.remove(&oldest);
                 Ok(())
             }
-            None => Err(End::TooMany),
+            None => Err(AttemptEnd::TooMany),
         }
     }
 
-    /// A node reveals its nonce. A reveal counts once: a repeated one ends the attempt.
+    /// Processes a revealed nonce. It is accepted once; a second reveal ends the attempt.
     pub fn reveal(
         &mut self,
         peer: AuthorId,
         attempt: Commitment,
         nonce: &Nonce,
         now_ms: u64,
-    ) -> Next {
+    ) -> AttemptStep {
         self.expire(now_ms);
         let own = self.own;
         let Some(row) = self.row(peer, attempt) else {
-            return Next::Answer(Answer::Ended(End::Unknown));
+            return AttemptStep::Answer(SasResponse::Ended(AttemptEnd::Unknown));
         };
         if row.outcome.is_some() {
-            return Next::Answer(row.answer());
+            return AttemptStep::Answer(row.answer());
         }
         let parties = Parties { initiator: peer, responder: own, want: row.want.clone() };
         if row.code.is_some() || parties.commitment(nonce) != row.commitment {
-            row.outcome = Some(Outcome::Ended(End::Mismatch));
-            return Next::Answer(row.answer());
+            row.outcome = Some(JoinOutcome::Ended(AttemptEnd::Mismatch));
+            return AttemptStep::Answer(row.answer());
         }
         row.code = Some(parties.code(nonce, &row.nonce));
         let (number, expires_ms) =
@@ -219,71 +222,71 @@ impl Attempts {
         if let Some(row) = self.row(peer, attempt) {
             (row.number, row.expires_ms) = (number, expires_ms);
         }
-        Next::Requested
+        AttemptStep::Requested
     }
 
-    /// A node asks for the decision.
+    /// Processes a request for the decision.
     pub fn poll(
         &mut self,
         peer: AuthorId,
         attempt: Commitment,
         is_confirmed_there: bool,
         now_ms: u64,
-    ) -> Next {
+    ) -> AttemptStep {
         self.expire(now_ms);
         let Some(row) = self.row(peer, attempt).filter(|row| row.code.is_some()) else {
-            return Next::Answer(Answer::Ended(End::Unknown));
+            return AttemptStep::Answer(SasResponse::Ended(AttemptEnd::Unknown));
         };
         if row.outcome.is_some() {
-            return Next::Answer(row.answer());
+            return AttemptStep::Answer(row.answer());
         }
         row.is_confirmed_there |= is_confirmed_there;
-        if row.is_agreed() { Next::Pair } else { Next::Hold }
+        if row.is_agreed() { AttemptStep::Pair } else { AttemptStep::Hold }
     }
 
-    /// A node gives up, or its operator typed wrong digits.
-    pub fn cancel(&mut self, peer: AuthorId, attempt: Commitment, end: End) {
+    /// Ends an attempt because the initiator cancelled it or its operator typed wrong digits.
+    pub fn cancel(&mut self, peer: AuthorId, attempt: Commitment, end: AttemptEnd) {
         if let Some(row) = self.row(peer, attempt)
             && row.outcome.is_none()
         {
-            let end = if end == End::WrongCode { end } else { End::Cancelled };
-            row.outcome = Some(Outcome::Ended(end));
+            let end = if end == AttemptEnd::WrongCode { end } else { AttemptEnd::Cancelled };
+            row.outcome = Some(JoinOutcome::Ended(end));
         }
     }
 
-    /// The operator approves with digits. Wrong ones end the attempt.
-    pub fn confirm(&mut self, peer: AuthorId, typed: Code) -> Result<Next, CodeError> {
+    /// Confirms an attempt with the digits the operator typed. Wrong digits end it.
+    pub fn confirm(&mut self, peer: AuthorId, typed: Code) -> Result<AttemptStep, CodeError> {
         let row = self.rows.get_mut(&peer).filter(|row| row.is_open());
         let row = row.ok_or(CodeError::NotWaiting)?;
         if row.code != Some(typed) {
-            row.outcome = Some(Outcome::Ended(End::WrongCode));
+            row.outcome = Some(JoinOutcome::Ended(AttemptEnd::WrongCode));
             return Err(CodeError::Wrong);
         }
         row.is_confirmed = true;
-        Ok(if row.is_agreed() { Next::Pair } else { Next::Answer(row.answer()) })
+        Ok(if row.is_agreed() { AttemptStep::Pair } else { AttemptStep::Answer(row.answer()) })
     }
 
-    /// The operator says no. The node is refused for as long as the row is kept.
+    /// Refuses an attempt on the operator's order. The node stays refused while the row is kept.
     pub fn refuse(&mut self, peer: AuthorId, now_ms: u64) -> bool {
         let Some(row) = self.rows.get_mut(&peer).filter(|row| row.is_open()) else { return false };
-        row.outcome = Some(Outcome::Ended(End::Refused));
+        row.outcome = Some(JoinOutcome::Ended(AttemptEnd::Refused));
         row.expires_ms = now_ms.saturating_add(JOIN_WINDOW_MS);
         true
     }
 
-    /// The driver has paired with a node.
-    pub fn joined(&mut self, peer: AuthorId, offer: Option<Offer>, card: Card) {
+    /// Records that the driver has paired with a node.
+    pub fn joined(&mut self, peer: AuthorId, offer: Option<JoinOffer>, card: Card) {
         if let Some(row) = self.rows.get_mut(&peer) {
-            row.outcome = Some(Outcome::Joined(offer, card));
+            row.outcome = Some(JoinOutcome::Joined(offer, card));
         }
     }
 
-    /// What to answer a node whose question was kept open.
-    pub fn answer(&self, peer: AuthorId) -> Answer {
-        self.rows.get(&peer).map_or(Answer::Ended(End::Expired), Attempt::answer)
+    /// The answer for an exchange that was kept open.
+    pub fn answer(&self, peer: AuthorId) -> SasResponse {
+        self.rows.get(&peer).map_or(SasResponse::Ended(AttemptEnd::Expired), Attempt::answer)
     }
 
-    /// The request of a node that waits for the operator.
+    /// A node's request that waits for the operator.
     pub fn open(&self, peer: AuthorId) -> Option<&Attempt> {
         self.rows.get(&peer).filter(|row| row.is_open())
     }

@@ -1,23 +1,23 @@
-//! The joining side of one attempt: commits, reveals, shows the digits, and judges what the responder
-//! answers. Pure; the driver sends the questions and keeps the time.
+//! The joining side of one attempt: commits, reveals, shows the digits and checks the responder's
+//! answers. It is pure; the driver sends the requests and keeps the time.
 
-use super::message::{Answer, Ask, End, Want};
+use super::message::{AttemptEnd, RequestedRole, SasRequest, SasResponse};
 use super::{Code, Commitment, Nonce, Parties};
 use crate::proto::pairing::Card;
-use crate::proto::ticket::Offer;
+use crate::proto::ticket::JoinOffer;
 
-/// How far the exchange is.
+/// Progress of the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The commitment is sent; the responder's nonce is due.
+    /// The commitment was sent; the responder's nonce is due.
     Committed,
-    /// The nonce is revealed, so the digits are fixed.
+    /// The nonce was revealed, so the digits are fixed.
     Revealed { code: Code, is_acknowledged: bool },
-    /// Paired, or over.
+    /// The attempt ended, with or without a pairing.
     Done,
 }
 
-/// One attempt to join.
+/// One attempt to join another node.
 #[derive(Clone, Debug)]
 pub struct Initiator {
     parties: Parties,
@@ -27,48 +27,48 @@ pub struct Initiator {
     is_confirmed_there: bool,
 }
 
-/// What follows from an answer.
+/// The driver's next action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Send this at once.
-    Send(Ask),
-    /// The decision is outstanding: poll.
+pub enum InitiatorStep {
+    /// Send this request at once.
+    Send(SasRequest),
+    /// No decision yet: poll.
     Wait,
-    /// Paired: what this node is there, and the responder's card.
-    Joined(Option<Offer>, Card),
-    /// Over.
-    Ended(End),
+    /// Paired: this node's role there, and the responder's card.
+    Joined(Option<JoinOffer>, Card),
+    /// The attempt ended without a pairing.
+    Ended(AttemptEnd),
 }
 
 impl Initiator {
-    /// A new attempt with a fresh nonce.
+    /// Starts an attempt with a fresh nonce.
     #[must_use]
     pub fn new(parties: Parties, nonce: Nonce) -> Self {
         let (is_confirmed, is_confirmed_there) = (false, false);
         Self { parties, nonce, state: State::Committed, is_confirmed, is_confirmed_there }
     }
 
-    /// What is asked for.
-    pub fn want(&self) -> &Want {
+    /// The role this node asks for.
+    pub fn want(&self) -> &RequestedRole {
         &self.parties.want
     }
 
-    /// The name of the attempt.
+    /// The commitment, which identifies the attempt.
     pub fn commitment(&self) -> Commitment {
         self.parties.commitment(&self.nonce)
     }
 
-    /// The first question.
-    pub fn begin(&self, card: Card) -> Ask {
-        Ask::Begin(self.commitment(), self.parties.want.clone(), card)
+    /// The first request.
+    pub fn begin(&self, card: Card) -> SasRequest {
+        SasRequest::Begin(self.commitment(), self.parties.want.clone(), card)
     }
 
-    /// The question for the decision.
-    pub fn poll(&self) -> Ask {
-        Ask::Poll(self.commitment(), self.is_confirmed)
+    /// The request for the decision.
+    pub fn poll(&self) -> SasRequest {
+        SasRequest::Poll(self.commitment(), self.is_confirmed)
     }
 
-    /// The digits, once both nonces are known and the responder has checked the commitment.
+    /// The digits; `None` until both nonces are known and the responder has checked the commitment.
     pub fn code(&self) -> Option<Code> {
         match self.state {
             State::Revealed { code, is_acknowledged: true } => Some(code),
@@ -81,49 +81,49 @@ impl Initiator {
         self.is_confirmed
     }
 
-    /// True if the responder says that its operator has.
+    /// True if the responder reports that its operator has typed the digits.
     pub fn is_confirmed_there(&self) -> bool {
         self.is_confirmed_there
     }
 
-    /// Judges the responder's answer.
-    pub fn hear(&mut self, answer: Answer) -> Step {
+    /// Processes the responder's answer.
+    pub fn hear(&mut self, answer: SasResponse) -> InitiatorStep {
         match (self.state, answer) {
-            (State::Committed, Answer::Nonce(theirs, _)) => {
+            (State::Committed, SasResponse::Nonce(theirs, _)) => {
                 let code = self.parties.code(&self.nonce, &theirs);
                 self.state = State::Revealed { code, is_acknowledged: false };
-                Step::Send(Ask::Reveal(self.commitment(), self.nonce))
+                InitiatorStep::Send(SasRequest::Reveal(self.commitment(), self.nonce))
             }
-            (State::Revealed { code, .. }, Answer::Pending(is_confirmed_there)) => {
+            (State::Revealed { code, .. }, SasResponse::Pending(is_confirmed_there)) => {
                 self.state = State::Revealed { code, is_acknowledged: true };
                 self.is_confirmed_there = is_confirmed_there;
-                Step::Wait
+                InitiatorStep::Wait
             }
-            (State::Revealed { is_acknowledged: true, .. }, Answer::Joined(offer, card))
+            (State::Revealed { is_acknowledged: true, .. }, SasResponse::Joined(offer, card))
                 if self.may_join(offer.as_ref()) =>
             {
                 self.state = State::Done;
-                Step::Joined(offer, card)
+                InitiatorStep::Joined(offer, card)
             }
-            (_, Answer::Ended(end)) => self.end(end),
-            // A second nonce would let the responder choose the digits; a pairing that was not asked
-            // for, or not confirmed here, is none.
-            _ => self.end(End::Mismatch),
+            (_, SasResponse::Ended(end)) => self.end(end),
+            // A second nonce would let the responder choose the digits. A pairing that was not
+            // requested, or not confirmed on this side, is invalid.
+            _ => self.end(AttemptEnd::Mismatch),
         }
     }
 
-    fn may_join(&self, offer: Option<&Offer>) -> bool {
-        let needs_code = self.parties.want == Want::Mine;
+    fn may_join(&self, offer: Option<&JoinOffer>) -> bool {
+        let needs_code = self.parties.want == RequestedRole::Mine;
         (self.is_confirmed || !needs_code) && self.parties.want.is_met_by(offer)
     }
 
-    fn end(&mut self, end: End) -> Step {
+    fn end(&mut self, end: AttemptEnd) -> InitiatorStep {
         self.state = State::Done;
-        Step::Ended(end)
+        InitiatorStep::Ended(end)
     }
 
-    /// The operator types the digits that the other machine shows. Wrong digits end the attempt.
-    pub fn confirm(&mut self, typed: Code) -> Result<(), End> {
+    /// Checks the digits the operator read on the other machine. Wrong digits end the attempt.
+    pub fn confirm(&mut self, typed: Code) -> Result<(), AttemptEnd> {
         match self.code() {
             Some(code) if code == typed => {
                 self.is_confirmed = true;
@@ -131,7 +131,7 @@ impl Initiator {
             }
             _ => {
                 self.state = State::Done;
-                Err(End::WrongCode)
+                Err(AttemptEnd::WrongCode)
             }
         }
     }

@@ -1,32 +1,33 @@
-//! The questions and answers of joining by address, and how they end. Bounded like every frame of the
-//! pairing exchange, which carries them as bytes beside their version.
+//! Requests and answers of joining by address, and the reasons an attempt ends. They are bounded
+//! like every frame of the pairing exchange, which carries them as bytes with a version.
 
 use super::super::limits::PAIR_FRAME_BYTES_MAX;
 use super::super::pairing::Card;
-use super::super::ticket::{Offer, is_workspace_name};
+use super::super::ticket::{JoinOffer, is_workspace_name};
 use super::{Commitment, Nonce};
-use klnode_crdt::record::Refusal;
-use klnode_crdt::wire::{self, bounded::Bounds};
+use klnode_crdt::record::RecordError;
+use klnode_crdt::wire;
+use klnode_crdt::wire::msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Serialize};
 
-const BOUNDS: Bounds = Bounds { bytes_max: PAIR_FRAME_BYTES_MAX, items_max: 128 };
+const BOUNDS: MsgpackLimits = MsgpackLimits { bytes_max: PAIR_FRAME_BYTES_MAX, items_max: 128 };
 
-/// What the initiator asks to be.
+/// The role the initiator asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Want {
-    /// A peer that is a member of nothing.
+pub enum RequestedRole {
+    /// A peer without membership in any workspace.
     #[serde(rename = "peer")]
     Peer,
     /// Another node of the same person.
     #[serde(rename = "mine")]
     Mine,
-    /// A member of the workspace of this name.
+    /// A member of the workspace with this name.
     #[serde(rename = "member")]
     Member(String),
 }
 
-impl Want {
-    /// True if it can be asked for: a workspace's name is one word within the limits.
+impl RequestedRole {
+    /// True if the request is valid: a workspace name must be one word within the limits.
     pub fn is_sound(&self) -> bool {
         match self {
             Self::Peer | Self::Mine => true,
@@ -34,59 +35,59 @@ impl Want {
         }
     }
 
-    /// True if this offer is what was asked for. Which workspace has the requested name is known only
-    /// to the responder.
-    pub fn is_met_by(&self, offer: Option<&Offer>) -> bool {
+    /// True if the offer matches the request. Only the responder knows which workspace has the
+    /// requested name.
+    pub fn is_met_by(&self, offer: Option<&JoinOffer>) -> bool {
         match self {
             Self::Peer => offer.is_none(),
-            Self::Mine => offer == Some(&Offer::Mine),
-            Self::Member(_) => matches!(offer, Some(Offer::Member(id, _)) if !id.is_personal()),
+            Self::Mine => offer == Some(&JoinOffer::Mine),
+            Self::Member(_) => matches!(offer, Some(JoinOffer::Member(id, _)) if !id.is_personal()),
         }
     }
 }
 
-/// What the initiator asks.
+/// A request of the initiator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
-    /// To begin an attempt.
+pub enum SasRequest {
+    /// Begins an attempt, with commitment, requested role and card.
     #[serde(rename = "begin")]
-    Begin(Commitment, Want, Card),
-    /// To check the nonce against the commitment.
+    Begin(Commitment, RequestedRole, Card),
+    /// Reveals the nonce, which the responder checks against the commitment.
     #[serde(rename = "reveal")]
     Reveal(Commitment, Nonce),
-    /// For the decision; says whether the initiator's operator has typed the digits.
+    /// Asks for the decision. The flag says whether the initiator's operator has typed the digits.
     #[serde(rename = "poll")]
     Poll(Commitment, bool),
-    /// To end the attempt.
+    /// Ends the attempt, with the reason.
     #[serde(rename = "cancel")]
-    Cancel(Commitment, End),
+    Cancel(Commitment, AttemptEnd),
 }
 
-/// What the responder answers.
+/// An answer of the responder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum SasResponse {
     /// The responder's nonce and name.
     #[serde(rename = "nonce")]
     Nonce(Nonce, String),
-    /// Undecided; says whether the responder's operator has typed the digits.
+    /// No decision yet. The flag says whether the responder's operator has typed the digits.
     #[serde(rename = "pending")]
     Pending(bool),
-    /// Paired: what the initiator is now, and the responder's card.
+    /// Paired: the initiator's new role, and the responder's card.
     #[serde(rename = "joined")]
-    Joined(Option<Offer>, Card),
-    /// The attempt is over.
+    Joined(Option<JoinOffer>, Card),
+    /// The attempt ended, with the reason.
     #[serde(rename = "ended")]
-    Ended(End),
+    Ended(AttemptEnd),
 }
 
-/// Why an attempt is over without a pairing.
+/// Why an attempt ended without a pairing. The texts are clauses that callers put after a colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-pub enum End {
-    /// An operator typed other digits.
+pub enum AttemptEnd {
+    /// An operator typed wrong digits.
     #[serde(rename = "code")]
     #[error("the wrong code was typed, so the attempt is over; the next attempt has new digits")]
     WrongCode,
-    /// An operator said no.
+    /// The responder's operator refused.
     #[serde(rename = "refused")]
     #[error("its operator has refused yours")]
     Refused,
@@ -94,11 +95,11 @@ pub enum End {
     #[serde(rename = "expired")]
     #[error("no operator approved in time")]
     Expired,
-    /// The joining side gave up.
+    /// The joining side cancelled.
     #[serde(rename = "cancelled")]
     #[error("the joining side cancelled it")]
     Cancelled,
-    /// The responder knows no such attempt, for example because it was restarted.
+    /// The responder does not know the attempt, for example because it was restarted.
     #[serde(rename = "unknown")]
     #[error("the other node does not know this attempt; it may have been restarted")]
     Unknown,
@@ -110,7 +111,7 @@ pub enum End {
     #[serde(rename = "busy")]
     #[error("too many nodes ask to join it; try again in a few minutes")]
     TooMany,
-    /// What was asked for has no valid name.
+    /// The requested workspace name is invalid.
     #[serde(rename = "want")]
     #[error("the requested workspace has no valid name")]
     BadWant,
@@ -119,18 +120,18 @@ pub enum End {
 macro_rules! bytes {
     ($kind:ty) => {
         impl $kind {
-            /// Its bytes.
+            /// Encodes the message for the `sas` variant of the pairing exchange.
             pub fn encode(&self) -> Vec<u8> {
                 wire::encode(self)
             }
 
-            /// From its bytes.
-            pub fn decode(frame: &[u8]) -> Result<Self, Refusal> {
+            /// Decodes a message under the bounds of the exchange.
+            pub fn decode(frame: &[u8]) -> Result<Self, RecordError> {
                 wire::decode(frame, BOUNDS)
             }
         }
     };
 }
 
-bytes!(Ask);
-bytes!(Answer);
+bytes!(SasRequest);
+bytes!(SasResponse);

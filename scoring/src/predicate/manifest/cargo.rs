@@ -1,16 +1,16 @@
-//! Reads `Cargo.toml`: all tables of dependencies, renamed packages, and what a workspace lends.
+//! Parses `Cargo.toml`: all dependency tables, renamed packages, and workspace dependencies.
 
 use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
 use super::range::Dialect;
-use super::{Lowest, Manifest};
+use super::{LowestVersion, PackageManifest};
 use crate::predicate::version::Operator;
 
 const DIALECT: Dialect = Dialect { bare: Operator::Caret, numbers_min: 0 };
 
-/// The tables of dependencies; Cargo still reads the older spellings of two of them.
+/// Dependency tables; Cargo still accepts the older spelling of two of them.
 const TABLES: [&str; 5] = [
     "dependencies",
     "dev-dependencies",
@@ -19,9 +19,9 @@ const TABLES: [&str; 5] = [
     "build_dependencies",
 ];
 
-pub(super) fn read(text: &str) -> Option<Manifest> {
+pub(super) fn read(text: &str) -> Option<PackageManifest> {
     let file: Table = text.parse().ok()?;
-    let mut manifest = Manifest::default();
+    let mut manifest = PackageManifest::default();
     let targets = file.get("target").and_then(Value::as_table).into_iter().flatten();
     let scopes = targets.filter_map(|(_, scope)| scope.as_table()).chain([&file]);
     for table in scopes.flat_map(|scope| TABLES.iter().filter_map(|name| scope.get(*name))) {
@@ -48,8 +48,8 @@ pub(super) fn read(text: &str) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// The package that a key stands for, and the lowest version it admits.
-fn declaration(key: &str, value: &Value) -> Option<(String, Lowest)> {
+/// The package that a key refers to, and the lowest version it admits.
+fn declaration(key: &str, value: &Value) -> Option<(String, LowestVersion)> {
     match value {
         Value::String(range) => Some((key.to_owned(), DIALECT.lowest(range))),
         Value::Table(table) => {

@@ -1,12 +1,12 @@
-//! Reads `go.mod`: what is required, of which what is replaced has no version that could be told.
+//! Parses `go.mod`: required modules; a replaced module has no known version.
 
 use std::collections::BTreeSet;
 
-use super::Manifest;
-use crate::predicate::version::Version;
+use super::PackageManifest;
+use crate::predicate::version::PackageVersion;
 
-pub(super) fn read(text: &str) -> Option<Manifest> {
-    let mut manifest = Manifest::default();
+pub(super) fn read(text: &str) -> Option<PackageManifest> {
+    let mut manifest = PackageManifest::default();
     let mut replaced = BTreeSet::new();
     let mut required = Vec::new();
     let mut has_module = false;
@@ -30,7 +30,9 @@ pub(super) fn read(text: &str) -> Option<Manifest> {
         };
         match (directive, words) {
             ("module", [_]) => has_module = true,
-            ("require", [package, version]) => required.push((*package, Version::parse(version)?)),
+            ("require", [package, version]) => {
+                required.push((*package, PackageVersion::parse(version)?));
+            }
             ("replace", [package, ..]) => {
                 replaced.insert((*package).to_owned());
             }

@@ -1,8 +1,8 @@
-//! Reads `package.json`: the four tables of dependencies, and packages under another name.
+//! Parses `package.json`: the four dependency tables, and aliased packages.
 
 use serde_json::{Map, Value};
 
-use super::Manifest;
+use super::PackageManifest;
 use super::range::Dialect;
 use crate::predicate::version::Operator;
 
@@ -11,9 +11,9 @@ const DIALECT: Dialect = Dialect { bare: Operator::Exact, numbers_min: 0 };
 const TABLES: [&str; 4] =
     ["dependencies", "devDependencies", "peerDependencies", "optionalDependencies"];
 
-pub(super) fn read(text: &str) -> Option<Manifest> {
+pub(super) fn read(text: &str) -> Option<PackageManifest> {
     let file: Map<String, Value> = serde_json::from_str(text).ok()?;
-    let mut manifest = Manifest::default();
+    let mut manifest = PackageManifest::default();
     for table in TABLES.iter().filter_map(|name| file.get(*name)) {
         for (key, value) in table.as_object()? {
             let range = value.as_str()?;

@@ -1,20 +1,20 @@
-//! Reads `pyproject.toml`: the standard lists of requirements, dependency groups, and Poetry's tables.
+//! Parses `pyproject.toml`: the standard requirement lists, dependency groups, and Poetry's tables.
 
 use toml::{Table, Value};
 
 use super::range::Dialect;
-use super::{Lowest, Manifest};
+use super::{LowestVersion, PackageManifest};
 use crate::predicate::version::Operator;
 
-/// In the standard notation a version has a sign; one without is read as exact.
+/// In the standard notation a version has an operator; a version without one is read as exact.
 const DIALECT: Dialect = Dialect { bare: Operator::Exact, numbers_min: 3 };
 
-pub(super) fn read(text: &str) -> Option<Manifest> {
+pub(super) fn read(text: &str) -> Option<PackageManifest> {
     let file: Table = text.parse().ok()?;
-    let mut manifest = Manifest::default();
+    let mut manifest = PackageManifest::default();
     for list in standard(&file) {
         for requirement in list.as_array()? {
-            // A table includes another group, which is read where it stands.
+            // A table includes another group, which is parsed on its own.
             if let Some(text) = requirement.as_str() {
                 let (package, lowest) = requirement_of(text)?;
                 manifest.add(package, lowest);
@@ -31,7 +31,7 @@ pub(super) fn read(text: &str) -> Option<Manifest> {
     Some(manifest)
 }
 
-/// Every list of requirements: of the project, its extras, its groups and its build.
+/// All requirement lists: of the project, its extras, its groups and its build.
 fn standard(file: &Table) -> Vec<&Value> {
     let project = file.get("project");
     let extras = project.and_then(|project| project.get("optional-dependencies"));
@@ -43,7 +43,7 @@ fn standard(file: &Table) -> Vec<&Value> {
     found
 }
 
-/// Every table of dependencies of Poetry: the main one, the older one for development, and groups.
+/// All dependency tables of Poetry: the main one, the older one for development, and groups.
 fn poetry(file: &Table) -> Vec<&Value> {
     let Some(poetry) = file.get("tool").and_then(|tool| tool.get("poetry")) else {
         return Vec::new();
@@ -56,8 +56,8 @@ fn poetry(file: &Table) -> Vec<&Value> {
     found
 }
 
-/// `name[extra] >=1,<2 ; marker`, `name (>=1)` or `name @ address`.
-fn requirement_of(text: &str) -> Option<(String, Lowest)> {
+/// Parses `name[extra] >=1,<2 ; marker`, `name (>=1)` or `name @ address`.
+fn requirement_of(text: &str) -> Option<(String, LowestVersion)> {
     let text = text.split(';').next().unwrap_or_default().trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let end = text.find(|c| !is_name(c)).unwrap_or(text.len());
@@ -74,8 +74,8 @@ fn requirement_of(text: &str) -> Option<(String, Lowest)> {
     Some((normal(name), DIALECT.lowest(range)))
 }
 
-/// One version, a table with one, or a list of such tables for different platforms.
-fn poetry_lowest(value: &Value) -> Option<Vec<Lowest>> {
+/// Parses a version, a table with a version, or a list of such tables for different platforms.
+fn poetry_lowest(value: &Value) -> Option<Vec<LowestVersion>> {
     match value {
         Value::String(range) => Some(vec![DIALECT.lowest(range)]),
         Value::Table(table) => {
@@ -83,7 +83,7 @@ fn poetry_lowest(value: &Value) -> Option<Vec<Lowest>> {
             Some(vec![range.and_then(|range| DIALECT.lowest(range))])
         }
         Value::Array(several) => {
-            let each: Option<Vec<Vec<Lowest>>> = several
+            let each: Option<Vec<Vec<LowestVersion>>> = several
                 .iter()
                 .map(|value| (!value.is_array()).then(|| poetry_lowest(value)).flatten())
                 .collect();
@@ -93,7 +93,7 @@ fn poetry_lowest(value: &Value) -> Option<Vec<Lowest>> {
     }
 }
 
-/// Names differ neither in case nor in how words are joined.
+/// Canonical form of a name: lower case, words joined by single hyphens.
 pub(super) fn normal(name: &str) -> String {
     let words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")

@@ -1,31 +1,32 @@
-//! Reads the ranges of versions that manifests write, each in its own dialect.
+//! Parses the version ranges of manifests, each in its own dialect.
 
-use super::Lowest;
-use crate::predicate::version::{Comparator, Operator, Version, lowest};
+use super::LowestVersion;
+use crate::predicate::version::{Comparator, Operator, PackageVersion, lowest};
 
-/// How one kind of manifest writes ranges.
+/// Notation of ranges in one manifest format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
-    /// What a version without a sign means.
+    /// Operator of a version that is written without one.
     pub(super) bare: Operator,
-    /// Beyond `>V` lies the next version with so many numbers.
+    /// `>V` starts at the next version with at least this many numbers.
     pub(super) numbers_min: usize,
 }
 
 impl Dialect {
-    /// The lowest version of a range; none where it has none or is not understood.
+    /// Lowest version of a range; `None` if it has no lower bound or is invalid.
     ///
-    /// Of alternatives (`^17 || ^18`) it is the lowest of all, and none as soon as one has none.
-    pub(super) fn lowest(self, range: &str) -> Lowest {
+    /// For alternatives (`^17 || ^18`) it is the lowest of all, and `None` as soon as one has no
+    /// lower bound.
+    pub(super) fn lowest(self, range: &str) -> LowestVersion {
         let alternatives = range.split("||").map(|range| {
             let comparators = self.comparators(range.trim())?;
             lowest(&comparators, self.numbers_min)
         });
-        let all: Option<Vec<Version>> = alternatives.collect();
-        all?.into_iter().min_by(Version::order)
+        let all: Option<Vec<PackageVersion>> = alternatives.collect();
+        all?.into_iter().min_by(PackageVersion::order)
     }
 
-    /// The comparisons of one alternative; a wildcard alone asks nothing.
+    /// Comparisons of one alternative; a lone wildcard gives none.
     fn comparators(self, range: &str) -> Option<Vec<Comparator>> {
         if let Some((from, to)) = range.split_once(" - ") {
             let from = self.comparator(Operator::AtLeast, from.trim())?;
@@ -44,20 +45,20 @@ impl Dialect {
         Some(found)
     }
 
-    /// One comparison: nothing at all for `*`, and `1.*` is any version that begins with 1.
+    /// One comparison: none for `*`; `1.*` matches any version that begins with 1.
     fn comparator(self, operator: Operator, version: &str) -> Option<Option<Comparator>> {
         let mut stem = version;
         while let Some(shorter) = WILDCARDS.iter().find_map(|wild| stem.strip_suffix(wild)) {
             if shorter.is_empty() {
                 return Some(None);
             }
-            // A name may end in these letters, too.
+            // A pre-release name may end in `x` as well.
             let Some(shorter) = shorter.strip_suffix('.') else { break };
             stem = shorter;
         }
         let is_wild = stem != version;
         let operator = if is_wild && operator == self.bare { Operator::Exact } else { operator };
-        Some(Some(Comparator::new(operator, Version::parse(stem)?)?))
+        Some(Some(Comparator::new(operator, PackageVersion::parse(stem)?)?))
     }
 }
 

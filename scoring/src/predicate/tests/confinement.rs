@@ -4,7 +4,7 @@ use super::{Memory, judge};
 use crate::predicate::Predicate;
 use crate::predicate::glob::Glob;
 
-/// Paths that cannot be written at all, bare or in quotation marks.
+/// Paths that are refused, bare or in quotation marks.
 const REFUSED: [&str; 62] = [
     "../x",
     "..",
@@ -70,7 +70,7 @@ const REFUSED: [&str; 62] = [
     "a/**/.git/*",
 ];
 
-/// Paths that are names like others: nothing in them is decoded or expanded.
+/// Paths that are ordinary names: nothing in them is decoded or expanded.
 const LITERAL: [&str; 14] = [
     "%2e%2e/x",
     "%2e%2e%2fx",
@@ -89,7 +89,7 @@ const LITERAL: [&str; 14] = [
 ];
 
 #[test]
-fn a_path_that_could_lead_out_cannot_be_written() {
+fn a_path_that_could_leave_the_checkout_is_refused() {
     for path in REFUSED {
         assert!(Glob::new(path).is_err(), "{path:?}");
         let digest = "=blake3:9f86d081884c7d65";
@@ -111,7 +111,7 @@ fn a_path_that_could_lead_out_cannot_be_written() {
 }
 
 #[test]
-fn what_looks_encoded_is_a_name_like_others() {
+fn encoded_looking_paths_are_literal_names() {
     let checkout = Memory::of(&[("x", ""), ("etc/passwd", ""), ("root/x", ""), ("a", "")]);
     for path in LITERAL {
         let (truth, _) = judge(&format!("path:\"{path}\""), &checkout);
@@ -125,8 +125,8 @@ fn what_looks_encoded_is_a_name_like_others() {
 }
 
 #[test]
-fn only_what_git_tracks_is_asked_for() {
-    // The checkout in memory panics when it is asked for anything that it has not listed.
+fn only_tracked_paths_are_requested() {
+    // The in-memory checkout panics when it is asked for a path that it has not listed.
     let checkout = Memory::of(&[("src/a.rs", "fn a() {}")]);
     for text in [
         "path:secret.env",
@@ -144,8 +144,8 @@ fn only_what_git_tracks_is_asked_for() {
 }
 
 #[test]
-fn wildcards_do_not_reach_what_could_not_be_written() {
-    // A checkout that lists what git would never track.
+fn wildcards_do_not_match_refused_paths() {
+    // A checkout that lists paths which git would never track.
     let listed = [".git/config", "../x", "/etc/passwd", "a/.GIT/config", "a\\b", "ok/config"];
     let files: Vec<(&str, &str)> = listed.iter().map(|path| (*path, "secret")).collect();
     let checkout = Memory::of(&files);
@@ -162,7 +162,7 @@ fn wildcards_do_not_reach_what_could_not_be_written() {
 }
 
 #[test]
-fn wildcards_mean_names_and_folders() {
+fn wildcards_match_names_and_folders() {
     for (glob, path, expect) in [
         ("*.rs", "a.rs", true),
         ("*.rs", ".rs", true),

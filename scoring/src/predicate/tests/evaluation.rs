@@ -1,18 +1,17 @@
-//! What a checkout says: truth tables, each atom, each reason, and the bounds of the work.
+//! Tests of the evaluation: truth tables, each atom, each reason, and the work limits.
 
 use super::{Memory, digest, judge, parsed};
-use crate::predicate::Reason::{
+use crate::predicate::AtomReason::{
     Holds, Missing, NotAFile, NotTracked, OtherDigest, OtherText, TooFewLines, TooLarge,
     TooManyFiles, TooMuchWork,
 };
 use crate::predicate::evaluate::COMPILING_STEPS;
 use crate::predicate::{
-    Checkout, Finding, Flag, Outcome, Params, Predicate, Reason, Unreadable, check, evaluate,
-    evaluate_all,
+    AnchorState, AtomFinding, AtomReason, BrokenPredicate, Checkout, Params, Predicate,
+    PredicateOutcome, ReadFailure, check, evaluate, evaluate_all,
 };
-use crate::rank::signals::Check;
 
-/// What compiling a pattern counts.
+/// Steps that compiling a pattern costs.
 const COMPILING: u64 = COMPILING_STEPS as u64;
 
 const H: &str = "path:there";
@@ -21,12 +20,12 @@ const U: &str = "text:link~\"x\"";
 
 fn three() -> Memory {
     let mut checkout = Memory::of(&[("there", "")]);
-    checkout.put("link", Err(Unreadable::NotAFile));
+    checkout.put("link", Err(ReadFailure::NotAFile));
     checkout
 }
 
 #[test]
-fn unknown_stays_unknown_unless_the_rest_decides() {
+fn unknown_stays_unknown_unless_the_other_operand_decides() {
     let truth = |text: &str| judge(text, &three()).0;
     for (atom, of, negated) in
         [(H, "holds", "broken"), (B, "broken", "holds"), (U, "unknown", "unknown")]
@@ -71,20 +70,20 @@ fn the_atoms_that_decided_are_named() {
     ] {
         let outcome = evaluate(&parsed(text), &three(), &Params::default());
         let because = match outcome {
-            Outcome::Holds => Vec::new(),
-            Outcome::Broken { because } | Outcome::Unknown { because } => because,
+            PredicateOutcome::Holds => Vec::new(),
+            PredicateOutcome::Broken { because } | PredicateOutcome::Unknown { because } => because,
         };
-        let given: Vec<String> = because.iter().map(Finding::to_string).collect();
+        let given: Vec<String> = because.iter().map(AtomFinding::to_string).collect();
         assert_eq!(given.join("; "), expect, "{text}");
     }
 }
 
 #[test]
-fn a_path_holds_as_long_as_the_file_is_there() {
+fn a_path_holds_as_long_as_the_file_exists() {
     let mut checkout = Memory::of(&[("src/a.rs", ""), ("src/deep/b.rs", "")]);
-    checkout.put("src/deleted.rs", Err(Unreadable::Missing));
-    checkout.put("src/link.rs", Err(Unreadable::NotAFile));
-    checkout.put("src/broken.rs", Err(Unreadable::Failed));
+    checkout.put("src/deleted.rs", Err(ReadFailure::Missing));
+    checkout.put("src/link.rs", Err(ReadFailure::NotAFile));
+    checkout.put("src/broken.rs", Err(ReadFailure::Failed));
     for (text, truth, reasons) in [
         ("path:src/a.rs", "holds", vec![]),
         ("path:src/*.rs", "holds", vec![]),
@@ -92,13 +91,13 @@ fn a_path_holds_as_long_as_the_file_is_there() {
         ("path:src/link.rs", "holds", vec![]),
         ("path:src/deleted.rs", "broken", vec![Missing]),
         ("path:src/d*.rs", "broken", vec![Missing]),
-        ("path:src/broken.rs", "unknown", vec![Reason::Unreadable]),
+        ("path:src/broken.rs", "unknown", vec![AtomReason::Unreadable]),
         ("path:src", "broken", vec![NotTracked]),
         ("path:src/*.py", "broken", vec![NotTracked]),
     ] {
         assert_eq!(judge(text, &checkout), (truth, reasons), "{text}");
     }
-    assert_eq!(checkout.reads(), 0, "whether a file exists is told without reading it");
+    assert_eq!(checkout.reads(), 0, "checking existence reads no file");
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn a_text_is_matched_by_lines_and_bytes() {
 }
 
 #[test]
-fn a_digest_is_of_lines_whatever_they_end_in() {
+fn a_digest_ignores_line_endings() {
     let five = "one\ntwo\nthree\nfour\nfive";
     let of = |lines| Predicate::of_content("a.rs", lines, five.as_bytes(), digest);
     let whole = of(None).expect("a digest of the file");
@@ -147,12 +146,12 @@ fn a_digest_is_of_lines_whatever_they_end_in() {
     for lines in [(0, 1), (3, 2), (5, 6), (6, 6)] {
         assert_eq!(of(Some(lines)), None, "{lines:?}");
     }
-    let check = |predicate: &Predicate, text: &str, expect: Option<Reason>| {
+    let check = |predicate: &Predicate, text: &str, expect: Option<AtomReason>| {
         let outcome = evaluate(predicate, &Memory::of(&[("a.rs", text)]), &Params::default());
         let reason = match outcome {
-            Outcome::Holds => None,
-            Outcome::Broken { because } => Some(because[0].reason),
-            Outcome::Unknown { .. } => panic!("{predicate} is known"),
+            PredicateOutcome::Holds => None,
+            PredicateOutcome::Broken { because } => Some(because[0].reason),
+            PredicateOutcome::Unknown { .. } => panic!("{predicate} is known"),
         };
         assert_eq!(reason, expect, "{predicate} of {text:?}");
     };
@@ -178,12 +177,12 @@ fn a_digest_is_of_lines_whatever_they_end_in() {
 }
 
 #[test]
-fn what_cannot_be_read_cannot_be_told() {
+fn unreadable_files_give_unknown() {
     for (unreadable, truth, reason) in [
-        (Unreadable::Missing, "broken", Missing),
-        (Unreadable::TooLarge, "unknown", TooLarge),
-        (Unreadable::NotAFile, "unknown", NotAFile),
-        (Unreadable::Failed, "unknown", Reason::Unreadable),
+        (ReadFailure::Missing, "broken", Missing),
+        (ReadFailure::TooLarge, "unknown", TooLarge),
+        (ReadFailure::NotAFile, "unknown", NotAFile),
+        (ReadFailure::Failed, "unknown", AtomReason::Unreadable),
     ] {
         let mut checkout = Memory::of(&[("b/Cargo.toml", "")]);
         checkout.put("Cargo.toml", Err(unreadable));
@@ -198,7 +197,7 @@ fn what_cannot_be_read_cannot_be_told() {
                 "{text} where {unreadable:?}"
             );
         }
-        // One file that holds is enough; one that cannot be read leaves the others open.
+        // One file that holds is enough; one that cannot be read leaves the result unknown.
         checkout.put("z.toml", Ok(b"x".to_vec()));
         assert_eq!(judge("text:*.toml~\"x\"", &checkout).0, "holds");
         let open = if truth == "broken" { OtherText } else { reason };
@@ -207,7 +206,7 @@ fn what_cannot_be_read_cannot_be_told() {
 }
 
 #[test]
-fn nothing_of_a_file_is_in_an_answer() {
+fn results_never_quote_file_contents() {
     let secret = "S3CR3T";
     let mut checkout = Memory::of(&[
         ("a.rs", &format!("key = {secret}")),
@@ -235,11 +234,13 @@ fn nothing_of_a_file_is_in_an_answer() {
     }
 }
 
-/// The reason of the only finding.
-fn reason(text: &str, checkout: &Memory, params: &Params) -> Reason {
+/// Reason of the only finding.
+fn reason(text: &str, checkout: &Memory, params: &Params) -> AtomReason {
     match evaluate(&parsed(text), checkout, params) {
-        Outcome::Holds => Holds,
-        Outcome::Broken { because } | Outcome::Unknown { because } => because[0].reason,
+        PredicateOutcome::Holds => Holds,
+        PredicateOutcome::Broken { because } | PredicateOutcome::Unknown { because } => {
+            because[0].reason
+        }
     }
 }
 
@@ -281,20 +282,22 @@ fn work_is_bounded_by_files_bytes_and_steps() {
 }
 
 #[test]
-fn a_greedy_predicate_takes_nothing_from_the_others() {
+fn an_expensive_predicate_does_not_affect_the_others() {
     let checkout = Memory::of(&[("a", &"0".repeat(100)), ("b", "1")]);
     let params = Params { steps_per_predicate_max: COMPILING + 100, ..Params::default() };
-    // The first takes all of its steps, the third needs more than it has.
+    // The first uses all of its steps, the third needs more than it has.
     let texts = ["text:a~\"1\"", "text:b~\"1\"", "text:a~\"1+\"", "text:b~\"1\"", "path:a"];
     let outcomes = evaluate_all(&texts.map(parsed), &checkout, &params);
     let reasons = outcomes.into_iter().map(|outcome| match outcome {
-        Outcome::Holds => Holds,
-        Outcome::Broken { because } | Outcome::Unknown { because } => because[0].reason,
+        PredicateOutcome::Holds => Holds,
+        PredicateOutcome::Broken { because } | PredicateOutcome::Unknown { because } => {
+            because[0].reason
+        }
     });
     assert_eq!(reasons.collect::<Vec<_>>(), [OtherText, Holds, TooMuchWork, Holds, Holds]);
 }
 
-/// A hundred predicates of the kind people write, over twenty files.
+/// A hundred typical predicates over twenty files.
 fn typical() -> (Memory, Vec<Predicate>) {
     let body = "use std::fmt;\n\npub fn item(x: u8) -> u8 {\n    x + 1\n}\n".repeat(40);
     let names: Vec<String> = (0..20).map(|at| format!("src/part{at}/mod.rs")).collect();
@@ -324,7 +327,7 @@ fn typical() -> (Memory, Vec<Predicate>) {
 fn a_hundred_predicates_read_each_file_once() {
     let (checkout, predicates) = typical();
     let outcomes = evaluate_all(&predicates, &checkout, &Params::default());
-    assert!(outcomes.iter().all(|of| *of == Outcome::Holds), "{outcomes:?}");
+    assert!(outcomes.iter().all(|of| *of == PredicateOutcome::Holds), "{outcomes:?}");
     let mut reads = checkout.reads.borrow().clone();
     assert!(reads.len() <= checkout.tracked().len(), "{} reads", reads.len());
     reads.sort();
@@ -333,32 +336,38 @@ fn a_hundred_predicates_read_each_file_once() {
 }
 
 #[test]
-fn an_entry_is_fresh_if_all_hold_and_broken_if_one_is() {
+fn an_entry_holds_if_all_predicates_hold_and_is_broken_if_one_is() {
     let check = |texts: &[&str]| {
         let predicates: Vec<Predicate> = texts.iter().map(|text| parsed(text)).collect();
         let checked = check(&evaluate_all(&predicates, &three(), &Params::default()));
-        (checked.check, checked.flags.iter().map(|flag: &Flag| flag.predicate).collect::<Vec<_>>())
+        (
+            checked.check,
+            checked.flags.iter().map(|flag: &BrokenPredicate| flag.predicate).collect::<Vec<_>>(),
+        )
     };
-    assert_eq!(check(&[]), (Check::Nothing, vec![]));
-    assert_eq!(check(&[H, H]), (Check::Holds, vec![]));
-    assert_eq!(check(&[H, U, H, U]), (Check::Unchecked, vec![1, 3]));
-    assert_eq!(check(&[H, U, B, B]), (Check::Broken, vec![2, 3]));
+    assert_eq!(check(&[]), (AnchorState::Nothing, vec![]));
+    assert_eq!(check(&[H, H]), (AnchorState::Holds, vec![]));
+    assert_eq!(check(&[H, U, H, U]), (AnchorState::Unchecked, vec![1, 3]));
+    assert_eq!(check(&[H, U, B, B]), (AnchorState::Broken, vec![2, 3]));
 }
 
 #[test]
-fn a_pattern_is_compiled_where_it_is_looked_for_and_no_more_than_a_look_may_take() {
+fn patterns_are_compiled_at_evaluation_within_the_step_limit() {
     let checkout = Memory::of(&[("there", "a text")]);
     let read = |text: &str| Predicate::read(text).unwrap();
-    // Nothing can find it, which shows only where there is something to look into.
+    // The pattern is invalid, which shows only if there is a file to search.
     let (nowhere, somewhere) = (read(r#"text:gone~"(x""#), read(r#"text:there~"(x""#));
     assert!(Predicate::parse(r#"text:gone~"(x""#).is_err());
     let reasons = |of: &Predicate| match evaluate(of, &checkout, &Params::default()) {
-        Outcome::Broken { because } | Outcome::Unknown { because } => because[0].reason,
-        Outcome::Holds => Holds,
+        PredicateOutcome::Broken { because } | PredicateOutcome::Unknown { because } => {
+            because[0].reason
+        }
+        PredicateOutcome::Holds => Holds,
     };
-    assert_eq!((reasons(&nowhere), reasons(&somewhere)), (NotTracked, Reason::NotUnderstood));
+    assert_eq!((reasons(&nowhere), reasons(&somewhere)), (NotTracked, AtomReason::NotUnderstood));
     let many: Vec<Predicate> = (0..600).map(|n| read(&format!(r#"text:there~"x{n}""#))).collect();
     let outcomes = evaluate_all(&many, &checkout, &Params::default());
-    let told = outcomes.iter().filter(|of| matches!(of, Outcome::Broken { .. })).count();
-    assert!((400..=512).contains(&told), "{told} were compiled");
+    let compiled =
+        outcomes.iter().filter(|of| matches!(of, PredicateOutcome::Broken { .. })).count();
+    assert!((400..=512).contains(&compiled), "{compiled} were compiled");
 }

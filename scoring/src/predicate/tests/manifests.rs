@@ -1,17 +1,17 @@
-//! What manifests declare: the lowest version of each package, told from no version and from nothing.
+//! Tests of manifests: a lowest version, a declaration without a version, and no declaration.
 
 use super::{Memory, judge};
-use crate::predicate::Reason::{
+use crate::predicate::AtomReason::{
     self, NoManifest, NoVersion, NotDeclared, NotUnderstood, OtherVersion,
 };
-use crate::predicate::manifest::{Ecosystem, Lowest, Manifest};
+use crate::predicate::manifest::{Ecosystem, LowestVersion, PackageManifest};
 
-/// The lowest version of one package: a version, `?` where none is stated, `-` if not declared.
+/// Lowest version of one package: a version, `?` if none is stated, `-` if not declared.
 fn lowest(ecosystem: Ecosystem, text: &str, package: &str) -> String {
-    let manifest = Manifest::read(ecosystem, text.as_bytes());
+    let manifest = PackageManifest::read(ecosystem, text.as_bytes());
     let manifest = manifest.unwrap_or_else(|| panic!("not understood: {text}"));
     let Some(declared) = manifest.declared.get(package) else { return "-".to_owned() };
-    let text = |lowest: &Lowest| lowest.as_ref().map_or("?".to_owned(), ToString::to_string);
+    let text = |lowest: &LowestVersion| lowest.as_ref().map_or("?".to_owned(), ToString::to_string);
     declared.iter().map(text).collect::<Vec<_>>().join(" ")
 }
 
@@ -46,7 +46,7 @@ fn cargo_ranges_have_a_lowest_version() {
 }
 
 #[test]
-fn cargo_is_read_in_all_its_tables() {
+fn cargo_manifests_are_read_in_all_tables() {
     let text = r#"
         [dependencies]
         plain = "1.1"
@@ -124,7 +124,7 @@ fn npm_ranges_have_a_lowest_version() {
 }
 
 #[test]
-fn npm_is_read_in_all_its_tables() {
+fn npm_manifests_are_read_in_all_tables() {
     let text = r#"{
         "name": "it", "version": "9.9.9",
         "dependencies": {"a": "^1", "old": "npm:@scope/b@^2.1", "@scope/c": "3"},
@@ -171,7 +171,7 @@ fn python_requirements_have_a_lowest_version() {
 }
 
 #[test]
-fn python_is_read_by_both_standards() {
+fn python_manifests_are_read_in_both_formats() {
     let text = r#"
         [build-system]
         requires = ["setuptools>=61"]
@@ -234,7 +234,7 @@ fn go_requires_a_lowest_version() {
 }
 
 #[test]
-fn what_is_no_manifest_is_not_understood() {
+fn invalid_manifests_are_refused() {
     for (ecosystem, text) in [
         (Ecosystem::Cargo, "[dependencies\n"),
         (Ecosystem::Cargo, "dependencies = 1\n"),
@@ -251,16 +251,19 @@ fn what_is_no_manifest_is_not_understood() {
         (Ecosystem::Go, "module x\nrequire y nonsense\n"),
         (Ecosystem::Go, "module x\nrequire (\n y v1.0.0\n"),
     ] {
-        assert_eq!(Manifest::read(ecosystem, text.as_bytes()), None, "{text}");
+        assert_eq!(PackageManifest::read(ecosystem, text.as_bytes()), None, "{text}");
     }
-    assert_eq!(Manifest::read(Ecosystem::Npm, b"\xff"), None);
-    assert_eq!(Manifest::read(Ecosystem::Npm, "\u{feff}{}".as_bytes()), Some(Manifest::default()));
+    assert_eq!(PackageManifest::read(Ecosystem::Npm, b"\xff"), None);
+    assert_eq!(
+        PackageManifest::read(Ecosystem::Npm, "\u{feff}{}".as_bytes()),
+        Some(PackageManifest::default())
+    );
     let deep = "[".repeat(100_000);
-    assert_eq!(Manifest::read(Ecosystem::Npm, format!("{{\"x\": {deep}").as_bytes()), None);
-    assert_eq!(Manifest::read(Ecosystem::Cargo, format!("x = {deep}").as_bytes()), None);
+    assert_eq!(PackageManifest::read(Ecosystem::Npm, format!("{{\"x\": {deep}").as_bytes()), None);
+    assert_eq!(PackageManifest::read(Ecosystem::Cargo, format!("x = {deep}").as_bytes()), None);
 }
 
-/// A workspace with a member that inherits, one that does not, and a manifest nobody understands.
+/// A workspace with a member that inherits, one that does not, and an invalid manifest.
 fn workspace() -> Memory {
     Memory::of(&[
         (
@@ -278,8 +281,8 @@ fn workspace() -> Memory {
 }
 
 #[test]
-fn a_dependency_holds_where_one_manifest_declares_such_a_lowest_version() {
-    let check = |text: &str, truth: &str, reasons: &[Reason]| {
+fn a_dependency_holds_if_one_manifest_declares_a_matching_lowest_version() {
+    let check = |text: &str, truth: &str, reasons: &[AtomReason]| {
         assert_eq!(judge(text, &workspace()), (truth, reasons.to_vec()), "{text}");
     };
     check("dep:cargo:tokio", "holds", &[]);

@@ -1,10 +1,10 @@
-//! What is a predicate, how it is shown, and what is said of what is none.
+//! Tests of valid predicates, their display form, and the errors for invalid ones.
 
 use super::parsed;
 use crate::predicate::{ATOMS_MAX, DEPTH_MAX, ParseError, Predicate, TEXT_BYTES_MAX};
 
 #[test]
-fn a_predicate_is_shown_in_one_way() {
+fn a_predicate_has_one_display_form() {
     for (text, expect) in [
         ("path:src/lib.rs", "path:src/lib.rs"),
         ("  path:src/lib.rs\n", "path:src/lib.rs"),
@@ -49,7 +49,7 @@ fn a_predicate_is_shown_in_one_way() {
 }
 
 #[test]
-fn precedence_is_not_then_and_then_or() {
+fn not_binds_tighter_than_and_and_and_tighter_than_or() {
     for (text, same) in [
         ("path:a OR path:b AND path:c", "path:a OR (path:b AND path:c)"),
         ("NOT path:a AND path:b", "(NOT path:a) AND path:b"),
@@ -61,7 +61,7 @@ fn precedence_is_not_then_and_then_or() {
 }
 
 #[test]
-fn what_is_no_predicate_is_told_where_and_what_was_expected() {
+fn errors_name_the_offset_and_the_expected_syntax() {
     for (text, at, expected) in [
         ("", 0, "`path:`, `hash:`"),
         ("   ", 3, "`path:`, `hash:`"),
@@ -133,8 +133,8 @@ fn every_error_gives_an_example_that_is_a_predicate() {
         parsed(error.example);
     }
     let error = Predicate::parse("path:/etc/passwd").expect_err("an absolute path");
-    let expect = "read the predicate at byte 5: expected a path relative to the checkout, without a \
-        `/` in front, as in `path:src/lib.rs`";
+    let expect = "The predicate is invalid at byte 5: expected a path relative to the checkout, \
+        without a `/` in front, as in `path:src/lib.rs`.";
     assert_eq!(error.to_string(), expect);
 }
 

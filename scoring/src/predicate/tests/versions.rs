@@ -1,11 +1,11 @@
-//! Which versions satisfy what is asked for, and in which order they come.
+//! Tests of version comparisons and of the version order.
 
 use std::cmp::Ordering;
 
-use crate::predicate::version::{Comparator, Operator, Version};
+use crate::predicate::version::{Comparator, Operator, PackageVersion};
 
-fn version(text: &str) -> Version {
-    Version::parse(text).unwrap_or_else(|| panic!("{text} is a version"))
+fn version(text: &str) -> PackageVersion {
+    PackageVersion::parse(text).unwrap_or_else(|| panic!("{text} is a version"))
 }
 
 fn admits(asked: &str, given: &str) -> bool {
@@ -14,7 +14,7 @@ fn admits(asked: &str, given: &str) -> bool {
 }
 
 #[test]
-fn each_sign_admits_what_it_says() {
+fn each_operator_admits_its_versions() {
     for (asked, yes, no) in [
         ("=1.40", "1.40 1.40.0 1.40.7 1.40.0-rc.1", "1.39.9 1.41.0 1.4.0 2.40"),
         ("=1.40.2", "1.40.2 1.40.2.1", "1.40.1 1.40.3 1.40.2-rc.1 1.40.2.post1"),
@@ -51,7 +51,7 @@ fn each_sign_admits_what_it_says() {
 }
 
 #[test]
-fn versions_come_in_their_order() {
+fn versions_are_ordered() {
     let rising = [
         "0.0.0-20230101000000-abcdef",
         "0.9",
@@ -83,7 +83,7 @@ fn versions_come_in_their_order() {
 }
 
 #[test]
-fn what_is_no_version_is_none() {
+fn invalid_versions_are_refused() {
     for text in [
         "",
         "x",
@@ -102,6 +102,6 @@ fn what_is_no_version_is_none() {
         "1.2.3.4.5.6.7",
         "1 2",
     ] {
-        assert_eq!(Version::parse(text), None, "{text}");
+        assert_eq!(PackageVersion::parse(text), None, "{text}");
     }
 }

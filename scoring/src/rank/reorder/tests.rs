@@ -1,15 +1,16 @@
-//! Laws of exploration: which order the samples may make of the deterministic one.
+//! Properties of exploration: how the samples may change the deterministic order.
 
 use crate::rank::{
-    Candidate, Origin, Overlay, Params, PerSignal, RELEVANCE_MARGIN, Ranking, Weights, demote, rank,
+    CandidateOwner, MarkEffect, Params, PerSignal, RELEVANCE_MARGIN, RankCandidate, Ranking,
+    Weights, demote, rank,
 };
 use crate::status::Status;
 use klnode_crdt::ids::EntryId;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
-/// An answer of random candidates: their relevances lie near each other, so that samples reorder them.
+/// An answer of random candidates with similar relevance, so that samples reorder them.
 #[derive(Clone, Debug)]
-struct Answer(Vec<Candidate>);
+struct Answer(Vec<RankCandidate>);
 
 impl Arbitrary for Answer {
     fn arbitrary(g: &mut Gen) -> Self {
@@ -28,7 +29,7 @@ impl Arbitrary for Answer {
     }
 }
 
-fn candidate(name: u8, g: &mut Gen) -> Candidate {
+fn candidate(name: u8, g: &mut Gen) -> RankCandidate {
     let mut share = || f64::from(u8::arbitrary(g)) / 255.0;
     let signals = PerSignal {
         semantic: 0.4 + (share() * 30.0).round() / 100.0,
@@ -40,32 +41,32 @@ fn candidate(name: u8, g: &mut Gen) -> Candidate {
     };
     let (confidence_mean, bonus) = (share(), 0.05 * share().round());
     let (weight, lower_bound) = (share(), share());
-    let origins = [Origin::Local, Origin::Foreign { weight, lower_bound }];
+    let origins = [CandidateOwner::Local, CandidateOwner::Foreign { weight, lower_bound }];
     let statuses = [Status::Verified, Status::Active, Status::Candidate];
-    Candidate {
+    RankCandidate {
         entry: EntryId::from_bytes([name; 16]),
         signals,
         confidence_mean,
         bonus,
         status: *g.choose(&statuses).expect("statuses"),
         origin: *g.choose(&origins).expect("origins"),
-        overlay: *g.choose(&[Overlay::None, Overlay::Pinned]).expect("overlays"),
+        overlay: *g.choose(&[MarkEffect::None, MarkEffect::Pinned]).expect("overlays"),
     }
 }
 
-fn with_means(candidates: &[Candidate]) -> Vec<Candidate> {
-    let mean = |one: &Candidate| {
+fn with_means(candidates: &[RankCandidate]) -> Vec<RankCandidate> {
+    let mean = |one: &RankCandidate| {
         let signals = PerSignal { thompson: one.confidence_mean, ..one.signals };
-        Candidate { signals, ..*one }
+        RankCandidate { signals, ..*one }
     };
     candidates.iter().map(mean).collect()
 }
 
-fn ranked(candidates: &[Candidate]) -> Ranking {
+fn ranked(candidates: &[RankCandidate]) -> Ranking {
     rank(candidates, 0.0, &Weights::default(), &Params::default())
 }
 
-fn order(candidates: &[Candidate]) -> Vec<Candidate> {
+fn order(candidates: &[RankCandidate]) -> Vec<RankCandidate> {
     ranked(candidates).placed.iter().map(|one| one.candidate).collect()
 }
 
@@ -108,10 +109,10 @@ fn no_foreign_candidate_passes_a_local_verified_entry_through_its_sample() {
     #[expect(clippy::needless_pass_by_value, reason = "quickcheck hands values over")]
     fn holds(answer: Answer) -> bool {
         let explored = order(&answer.0);
-        let usurps = |upper: &Candidate, lower: &Candidate| {
-            upper.origin != Origin::Local
+        let usurps = |upper: &RankCandidate, lower: &RankCandidate| {
+            upper.origin != CandidateOwner::Local
                 && upper.status == Status::Candidate
-                && lower.origin == Origin::Local
+                && lower.origin == CandidateOwner::Local
                 && lower.status == Status::Verified
                 && lower.signals.semantic >= upper.signals.semantic
         };
@@ -133,17 +134,17 @@ fn nearly_equal_entries_are_reordered_by_their_samples() {
             thread: 0.0,
             cooccurrence: 0.0,
         };
-        Candidate {
+        RankCandidate {
             entry: EntryId::from_bytes([name; 16]),
             signals,
             confidence_mean: 0.5,
             bonus: 0.0,
             status: Status::Active,
-            origin: Origin::Local,
-            overlay: Overlay::None,
+            origin: CandidateOwner::Local,
+            overlay: MarkEffect::None,
         }
     };
-    let names = |candidates: &[Candidate]| -> Vec<u8> {
+    let names = |candidates: &[RankCandidate]| -> Vec<u8> {
         order(candidates).iter().map(|one| one.entry.as_bytes()[0]).collect()
     };
     assert_eq!(names(&[one(1, 0.54, 0.1), one(2, 0.50, 0.9)]), [2, 1]);

@@ -1,16 +1,16 @@
 //! Commands and code that do harm when an agent runs them.
 
-use crate::scan::rule::{Check, Pattern, Reading, Rule};
-use crate::scan::{Axis, Severity};
+use crate::scan::rule::{ScanPattern, ScanRule, TextForm, ValueCheck};
+use crate::scan::{ScanAxis, Severity};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[ScanRule] = &[
+    ScanRule {
         name: "reverse-shell",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::High,
         what: "a shell handed to someone else",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["/dev/tcp/", "nc ", "ncat ", "socat ", "socket.socket", "mkfifo", "fsockopen"],
             expression: concat!(
                 r"(?i)(?:/dev/tcp/[^\s/]{1,60}/[0-9$]{1,5}[^\n]{0,20}(?:0>&1|<&|>&|2>&1|\|)",
@@ -22,16 +22,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|mkfifo\s[^\n]{1,80}\|\s{0,2}(?:/bin/)?(?:ba|z)?sh[^\n]{1,60}\|\s{0,2}nc",
                 r"|fsockopen\([^\n]{1,80}(?:exec|shell_exec|proc_open)\()"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "decode-and-run",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::High,
         what: "code that is decoded and run unread",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["base64", "eval(", "exec(", "powershell", "pwsh", "xxd ", "iex"],
             expression: concat!(
                 r"(?i)(?:base64\s{1,3}(?:-d|--decode)[^\n|]{0,60}\|\s{0,3}(?:sudo )?(?:(?:ba|z",
@@ -44,16 +44,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|xxd\s{1,2}-r[^\n|]{0,40}\|\s{0,3}(?:ba|z)?sh\b",
                 r"|iex\s{0,2}\(?\s{0,2}\(?(?:new-object|iwr|irm|invoke-webrequest))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "pipe-to-shell",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "a download that is run unread",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["curl", "wget", "fetch ", "bash <(", "sh <(", "source <("],
             expression: concat!(
                 r"(?i)(?:(?:ba|z)?sh|source) <\((?:curl|wget)\s|(?i)(?:curl|wget|fetch)\s[^\n",
@@ -61,16 +61,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|/usr/bin/)?(?:env\s)?",
                 r"(?:(?:ba|z|da|k|fi)?sh|python[0-9.]{0,4}|perl|node)\b"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "wipe-files",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "a command that deletes a home or a whole system",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["rm ", "--no-preserve-root", "rmdir /s", "rd /s", "find /", "shutil.rmtree("],
             expression: concat!(
                 r#"(?i)(?:rm\s{1,3}(?:-[a-z-]{1,20}\s{1,3}){1,3}["']?(?:/|~|\$HOME|\$\{HOME\}"#,
@@ -78,16 +78,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|--no-preserve-root|r(?:m)?d(?:ir)?\s/s\s",
                 r#"(?:/q\s)?c:\\|find\s/\s[^\n]{0,40}-delete|shutil\.rmtree\(["'](?:/|~)["'])"#
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "overwrite-disk",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "a command that overwrites a disk",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["dd ", "mkfs", "> /dev/", ">/dev/", "wipefs", "shred "],
             expression: concat!(
                 r"(?i)(?:dd\s[^\n]{0,80}of=/dev/(?:sd|hd|nvme|disk|mmcblk|vd|xvd)",
@@ -95,31 +95,31 @@ pub(super) const RULES: &[Rule] = &[
                 r"|>\s?/dev/(?:sd|hd|nvme|mmcblk|vd)[a-z0-9]|wipefs\s[^\n]{0,20}/dev/",
                 r"|shred\s[^\n]{0,40}/dev/(?:sd|hd|nvme|vd))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "fork-bomb",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "a process that multiplies until nothing else runs",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[":(){", ":() {", "while true; do", "while True: os.fork()", "%0|%0"],
             expression: concat!(
                 r"(?i)(?::\(\)\s?\{\s?:\s?\|\s?:\s?&\s?\}\s?;\s?:|%0\|%0",
                 r"|while true; do [^\n]{1,20} & done|while True: os\.fork\(\))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "persist-access",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "a command that makes a way back in",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["crontab", "ld_preload", "echo ", "tee ", "cat "],
             expression: concat!(
                 r"(?i)(?:(?:echo|cat)\s[^\n]{0,240}>>?\s{0,2}[^\n\s]{0,60}",
@@ -129,30 +129,30 @@ pub(super) const RULES: &[Rule] = &[
                 r"|crontab\s[^\n]{0,10}-\s{0,2}<<|crontab[^\n]{0,40}(?:curl|wget)",
                 "|ld_preload=/tmp/)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "bidi-override",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Medium,
         what: "direction marks that show code in another order than it runs",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "\u{202A}", "\u{202B}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}",
             ],
             expression: r"\xE2(?:\x80[\xAA\xAB\xAD\xAE]|\x81[\xA6-\xA8])",
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "checks-off",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Low,
         what: "turns off a check: certificates, host keys, hooks, signatures",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "verify=False",
                 "verify = False",
@@ -176,31 +176,31 @@ pub(super) const RULES: &[Rule] = &[
                 r"|danger_accept_invalid_certs\(true|--no-gpg-check",
                 r"|rejectUnauthorized:\s{0,2}false|--insecure-skip-tls-verify)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "open-permissions",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Low,
         what: "lets everyone write",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["chmod", "0o777", "umask"],
             expression: concat!(
                 r"(?i)(?:chmod\s{1,2}(?:-[a-z]{1,4}\s{1,2})?(?:0?777|a\+rwx|ugo\+rwx|o\+w",
                 r"|a\+w)\b|0o777\b|umask\s{1,2}0{1,4}\b)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "eval-input",
-        axis: Axis::Code,
+        axis: ScanAxis::Code,
         severity: Severity::Low,
         what: "runs what comes from outside",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["eval(", "exec(", "os.system(", "pickle.loads(", "Function("],
             expression: concat!(
                 r"(?i)(?:(?:eval|exec|Function)\(\s{0,2}(?:input\(|request\.|req\.|params",
@@ -208,7 +208,7 @@ pub(super) const RULES: &[Rule] = &[
                 r"|os\.system\(\s{0,2}(?:input\(|request\.|sys\.argv|f.[^\n)]{0,60}\{)",
                 r"|pickle\.loads\(\s{0,2}(?:request|data|body|payload|socket|conn))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
 ];

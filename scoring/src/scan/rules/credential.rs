@@ -1,52 +1,52 @@
-//! Credentials by their shape: what an issuer's prefix, a header or an assignment gives away.
+//! Credentials detected by their shape: an issuer's prefix, a header or an assignment.
 
-use crate::scan::rule::{Check, Pattern, Reading, Rule};
-use crate::scan::{Axis, Severity};
+use crate::scan::rule::{ScanPattern, ScanRule, TextForm, ValueCheck};
+use crate::scan::{ScanAxis, Severity};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[ScanRule] = &[
+    ScanRule {
         name: "private-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a private key in PEM",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["-----BEGIN"],
             expression: "-----BEGIN (?:[A-Z0-9]{2,10} ){0,2}PRIVATE KEY(?: BLOCK)?-----",
-            check: Check::Pem,
+            check: ValueCheck::Pem,
         },
     },
-    Rule {
+    ScanRule {
         name: "jwt",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a JSON web token",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["eyJ"],
             expression: "eyJ[A-Za-z0-9_-]{8}",
-            check: Check::Jwt,
+            check: ValueCheck::Jwt,
         },
     },
-    Rule {
+    ScanRule {
         name: "aws-access-key-id",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "the id of an AWS access key",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["AKIA", "ASIA"],
             expression: "((?:AKIA|ASIA)[A-Z0-9]{16})(?:[^A-Za-z0-9]|$)",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "aws-secret-access-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "the secret of an AWS access key, beside its name",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "aws_secret",
                 "aws secret",
@@ -59,52 +59,52 @@ pub(super) const RULES: &[Rule] = &[
                 r#"(?i)(?:aws[_ -]?)?secret[_ -]?(?:access[_ -]?)?key["']?\s{0,4}"#,
                 r#"(?:=>|:=|[:=]| is )\s{0,4}["'`]?([A-Za-z0-9/+]{40})(?:[^A-Za-z0-9/+=]|$)"#
             ),
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "github-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of GitHub",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"],
             expression: "(?:gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{40})",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "gitlab-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of GitLab",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["glpat-", "gldt-", "glrt-", "glptt-", "glcbt-"],
             expression: "gl(?:pat|dt|rt|ptt|cbt)-[A-Za-z0-9_-]{20}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "slack-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of Slack",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-", "xapp-"],
             expression: "(?:xox[abeoprs]|xapp)-[A-Za-z0-9-]{15}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "chat-webhook",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a webhook of Slack or Discord, whose address is its secret",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "hooks.slack.com/",
                 "discord.com/api/webhooks/",
@@ -115,115 +115,115 @@ pub(super) const RULES: &[Rule] = &[
                 "|workflows)/(T[A-Z0-9]{6,12}/[AB][A-Z0-9]{6,12}/[A-Za-z0-9]{16,40})",
                 r"|discord(?:app)?\.com/api/webhooks/([0-9]{15,20}/[A-Za-z0-9_-]{50,80}))"
             ),
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "stripe-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a secret key of Stripe",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"],
             expression: "(?:[sr]k_(?:live|test)_[A-Za-z0-9]{16}|whsec_[A-Za-z0-9+/]{24})",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "google-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "an API key, client secret or access token of Google",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["AIza", "GOCSPX-", "ya29."],
             expression: concat!(
                 "(?:(AIza[0-9A-Za-z_-]{35})(?:[^0-9A-Za-z_-]|$)",
                 r"|(GOCSPX-[A-Za-z0-9_-]{24})|(ya29\.[A-Za-z0-9_-]{40}))"
             ),
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "anthropic-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "an API key of Anthropic",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["sk-ant-"],
             expression: "sk-ant-[a-z0-9]{2,10}-[A-Za-z0-9_-]{24}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "openai-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "an API key of OpenAI, or of a service that copies its form",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["sk-"],
             expression: "sk-(?:proj-|svcacct-|admin-|or-v1-)?[A-Za-z0-9_-]{20}",
-            check: Check::Opaque,
+            check: ValueCheck::Opaque,
         },
     },
-    Rule {
+    ScanRule {
         name: "npm-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of the npm registry",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["npm_"],
             expression: "npm_[A-Za-z0-9]{36}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "pypi-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of the Python package index",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["pypi-AgE"],
             expression: "pypi-AgE[A-Za-z0-9_-]{50}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "huggingface-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of Hugging Face",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["hf_"],
             expression: "hf_[A-Za-z0-9]{34}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "sendgrid-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "an API key of SendGrid",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["SG."],
             expression: r"SG\.[A-Za-z0-9_-]{16,24}\.[A-Za-z0-9_-]{40}",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "service-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a token of another service that marks its tokens by a prefix",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "dop_v1_",
                 "shpat_",
@@ -246,64 +246,64 @@ pub(super) const RULES: &[Rule] = &[
                 "|rubygems_[a-f0-9]{48}",
                 "|dapi[a-f0-9]{32}|NRAK-[A-Z0-9]{27}|xkeysib-[a-f0-9]{64})"
             ),
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "azure-storage-key",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "the account key of an Azure store",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["accountkey=", "sharedaccesskey="],
             expression: "(?i)(?:account|sharedaccess)key=([A-Za-z0-9+/]{40})",
-            check: Check::Token,
+            check: ValueCheck::Token,
         },
     },
-    Rule {
+    ScanRule {
         name: "url-password",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a password inside of an address",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["://"],
             expression: r#"://[^\s/:@"'<>`]{0,64}:([^\s/@"'<>`]{3,128})@[A-Za-z0-9\[]"#,
-            check: Check::UrlPassword,
+            check: ValueCheck::UrlPassword,
         },
     },
-    Rule {
+    ScanRule {
         name: "bearer-token",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a bearer token in a header",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["bearer"],
             expression: r"(?i)bearer[ \t]{1,3}([A-Za-z0-9._~+/=-]{16,256})",
-            check: Check::Opaque,
+            check: ValueCheck::Opaque,
         },
     },
-    Rule {
+    ScanRule {
         name: "basic-auth",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a name and password in a header",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["basic"],
             expression: r"(?i)basic[ \t]{1,3}([A-Za-z0-9+/]{8,256}={0,2})",
-            check: Check::Basic,
+            check: ValueCheck::Basic,
         },
     },
-    Rule {
+    ScanRule {
         name: "assigned-secret",
-        axis: Axis::Credential,
+        axis: ScanAxis::Credential,
         severity: Severity::High,
         what: "a value assigned to a name that says it is secret",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "passw",
                 "passphrase",
@@ -331,7 +331,7 @@ pub(super) const RULES: &[Rule] = &[
                 r"[ \t]{0,8}(?::=|=>|={1,3}|:)[ \t]{0,8}",
                 r#"(?:b?["'`]([^"'`\s]{6,200})|([^\s"'`,;&<>(){}]{6,200}))"#
             ),
-            check: Check::Assigned,
+            check: ValueCheck::Assigned,
         },
     },
 ];

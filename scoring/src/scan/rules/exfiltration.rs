@@ -1,16 +1,16 @@
-//! Ways to carry what a machine holds to someone else.
+//! Ways to send data of a machine to a third party.
 
-use crate::scan::rule::{Check, Pattern, Reading, Rule};
-use crate::scan::{Axis, Severity};
+use crate::scan::rule::{ScanPattern, ScanRule, TextForm, ValueCheck};
+use crate::scan::{ScanAxis, Severity};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[ScanRule] = &[
+    ScanRule {
         name: "send-secrets",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::High,
         what: "tells the reader to send secrets somewhere",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "send",
                 "post",
@@ -45,16 +45,16 @@ pub(super) const RULES: &[Rule] = &[
                 "(?:https?(?:[ .]|$)|ftp|webhook|attacker|url|server at|endpoint at",
                 "|(?:e?mail )?address|pastebin|gist|telegram|discord|dns)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "upload-secret-file",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::High,
         what: "a command that uploads a file of secrets",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["curl", "wget", "scp ", "rsync", "nc ", "ncat "],
             expression: concat!(
                 r"(?i)(?:curl[^\n|]{1,160}(?:-d|-F|-T|--data[a-z-]{0,12}|--form",
@@ -73,16 +73,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|\.aws/credentials|\.env\b|\.netrc|\.npmrc|\.pypirc|\.git-credentials",
                 r"|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config|\.gnupg))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "pipe-secrets-out",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::High,
         what: "a command that pipes secrets to the network",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "cat ",
                 "env",
@@ -102,16 +102,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"(?:\|[^\n|]{1,60}){0,3}\|\s{0,3}(?:curl|nc|ncat|wget|socat|telnet",
                 r"|openssl s_client|mail|sendmail)\b"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "substituted-secret",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::High,
         what: "a request that is filled from a file of secrets or the environment",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "curl",
                 "wget",
@@ -137,16 +137,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|\.git-credentials|/etc/passwd|/etc/shadow|\.kube/config|\.docker/config",
                 r"|\.gnupg)))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "image-beacon",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::High,
         what: "a picture whose address carries what the reader knows",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["![", "<img"],
             expression: concat!(
                 r"(?i)(?:!\[[^\]\n]{0,80}\]\(",
@@ -155,16 +155,16 @@ pub(super) const RULES: &[Rule] = &[
                 r#"\s{0,2}[^\s)"'>]{0,20}(?:secret|token|data|conversation|context|history"#,
                 "|prompt|env|key|password|message|content|summary|base64)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "drop-site",
-        axis: Axis::Exfiltration,
+        axis: ScanAxis::Exfiltration,
         severity: Severity::Medium,
         what: "the address of a service that collects whatever is sent to it",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "webhook.site/",
                 "requestbin",
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
                 r"|oast\.(?:pro|live|site|fun|me|online)|pipedream\.net|canarytokens\.com/",
                 r"|requestcatcher\.com|beeceptor\.com)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
 ];

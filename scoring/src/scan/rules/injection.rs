@@ -1,16 +1,16 @@
-//! Sentences that try to command whoever reads an entry.
+//! Sentences that try to give instructions to the reader of an entry.
 
-use crate::scan::rule::{Check, Pattern, Reading, Rule};
-use crate::scan::{Axis, Severity};
+use crate::scan::rule::{ScanPattern, ScanRule, TextForm, ValueCheck};
+use crate::scan::{ScanAxis, Severity};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[ScanRule] = &[
+    ScanRule {
         name: "ignore-instructions",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "tells the reader to drop its instructions",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "ignore",
                 "disregard",
@@ -39,16 +39,16 @@ pub(super) const RULES: &[Rule] = &[
                 "(?:(?:given|written|listed|you were given|that came) )?(?:above|before this",
                 "|so far)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "forget-context",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "tells the reader to forget all it was told",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &["ignore", "disregard", "forget"],
             expression: concat!(
                 "(?:ignore|disregard|forget) (?:all |absolutely )?(?:everything|anything|all",
@@ -57,16 +57,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|(?:above|before|prior|previous|preceding)(?: this| and|\.|$)|was (?:written",
                 "|said))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "role-override",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "gives the reader another role",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "you are now",
                 "you are no longer",
@@ -95,16 +95,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|without (?:any )?(?:restrictions|limits|filters|rules))",
                 "|enter (?:dan|jailbreak|unrestricted|god) mode)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "new-instructions",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "claims to be the instructions that count",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "your new",
                 "your real",
@@ -131,16 +131,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|this message (?:overrides|supersedes|replaces) (?:(?:all|any|the",
                 "|your) ){0,2}(?:other|previous|prior|earlier|system))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "hide-from-user",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "tells the reader to keep something from its user",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "do not",
                 "dont",
@@ -173,16 +173,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|operator|developer|owner|person|reviewer)s? (?:about (?:this|it|these)",
                 "|that you|what you|you))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "prompt-probe",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "asks the reader for its own instructions",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "reveal",
                 "print",
@@ -210,16 +210,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|what (?:is|are) your (?:system prompt|hidden instructions",
                 "|initial instructions|system instructions|secret instructions))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "jailbreak-phrase",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "a phrase that is known from jailbreaks",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "do anything now",
                 "dan mode",
@@ -244,16 +244,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|no ethical (?:or moral |or legal )?(?:guidelines|restrictions|constraints",
                 "|limits|boundaries))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "chat-control-token",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "marks that set off the turns of a conversation",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "<|im_start|>",
                 "<|start_header_id|>",
@@ -272,16 +272,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|Instruction):\s{1,3}(?:you|ignore|always|never|from)",
                 r"|<system>\s{0,3}(?:you|ignore|always|never|from|new)|\[system\]\(#)"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "unasked-action",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::Medium,
         what: "tells the reader to act without asking",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "run",
                 "execute",
@@ -310,16 +310,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|operator)s? (?:for (?:permission|confirmation|approval|consent)|before|first",
                 "|to confirm))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "addressed-to-model",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::Medium,
         what: "speaks to a model that reads it, rather than to a person",
-        pattern: Pattern {
-            reading: Reading::Words,
+        pattern: ScanPattern {
+            reading: TextForm::Words,
             hints: &[
                 "if you are",
                 "attention",
@@ -348,16 +348,16 @@ pub(super) const RULES: &[Rule] = &[
                 "|any (?:ai|llm|language model|assistant|agent) (?:reading|processing",
                 "|that reads) this (?:must|should|has to|will))"
             ),
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
-    Rule {
+    ScanRule {
         name: "hidden-tag-characters",
-        axis: Axis::Injection,
+        axis: ScanAxis::Injection,
         severity: Severity::High,
         what: "invisible tag characters that spell something",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "\u{E0020}",
                 "\u{E0061}",
@@ -371,7 +371,7 @@ pub(super) const RULES: &[Rule] = &[
                 "\u{E004F}",
             ],
             expression: r"(?:\xF3\xA0[\x80\x81][\x80-\xBF]){6,100}",
-            check: Check::Any,
+            check: ValueCheck::Any,
         },
     },
 ];

@@ -1,32 +1,32 @@
-//! Credentials that a sentence gives away.
+//! Credentials stated in a sentence.
 
-use crate::scan::rule::{Check, Pattern, Reading, Rule};
-use crate::scan::{Axis, Severity};
+use crate::scan::rule::{ScanPattern, ScanRule, TextForm, ValueCheck};
+use crate::scan::{ScanAxis, Severity};
 
-pub(super) const RULES: &[Rule] = &[
-    Rule {
+pub(super) const RULES: &[ScanRule] = &[
+    ScanRule {
         name: "password-in-prose",
-        axis: Axis::Leakage,
+        axis: ScanAxis::Leakage,
         severity: Severity::High,
         what: "a sentence that says what a password is",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &["password", "passphrase", "passwd", "passcode"],
             expression: concat!(
                 r"(?i)pass(?:word|phrase|wd|code)(?: (?:for|of|on|to|in) [^\n.:;]{1,40}?)? ",
                 "(?:is|was|to|will be)(?: now| still| set to",
                 r#"| currently)?:? ["'`]?([^\s"'`]{6,128})"#
             ),
-            check: Check::ProsePassword,
+            check: ValueCheck::ProsePassword,
         },
     },
-    Rule {
+    ScanRule {
         name: "token-in-prose",
-        axis: Axis::Leakage,
+        axis: ScanAxis::Leakage,
         severity: Severity::High,
         what: "a sentence that says what a key or token is",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "api key",
                 "access key",
@@ -42,16 +42,16 @@ pub(super) const RULES: &[Rule] = &[
                 r"|in) [^\n.:;]{1,40}?)? ",
                 r#"(?:is|was|will be)(?: now| still| currently)?:? ["'`]?([^\s"'`]{12,128})"#
             ),
-            check: Check::ProseToken,
+            check: ValueCheck::ProseToken,
         },
     },
-    Rule {
+    ScanRule {
         name: "login-in-prose",
-        axis: Axis::Leakage,
+        axis: ScanAxis::Leakage,
         severity: Severity::High,
         what: "a sentence that says how to log in, with the password",
-        pattern: Pattern {
-            reading: Reading::Raw,
+        pattern: ScanPattern {
+            reading: TextForm::Raw,
             hints: &[
                 "log in",
                 "login",
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
                 "|(?:credentials|creds)(?: are",
                 r#"| is)?:? ["'`]?[a-z0-9._@-]{2,40} ?[/:] ?["'`]?([^\s"'`/]{6,128}))"#
             ),
-            check: Check::ProsePassword,
+            check: ValueCheck::ProsePassword,
         },
     },
 ];

@@ -1,0 +1,217 @@
+//! Writes the node's entries as files of another tool.
+//!
+//! A file that exists with another content is kept unless the caller asks to replace it. Files are
+//! replaced whole, so an interrupted export leaves no half file.
+
+use super::super::api_path::escape;
+use super::super::export_stream::receive;
+use super::super::{ProgressSink, Reply, VerbError, promotion_ledger};
+use super::line::ExportedLine;
+use klnode_client::Client;
+use klnode_formats::{FileFormat, NeutralEntry, OutputFile, WriteError};
+use klnode_home::{AtomicFile, Existing};
+use klnode_text::plural;
+use serde::Serialize;
+use serde_json::json;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Types that are recorded without interpretation. Only the formats that have them take them.
+const RAW: [&str; 3] = ["signal", "friction", "calibration"];
+
+#[derive(Serialize)]
+struct FolderSummary<'a> {
+    folder: &'a Path,
+    format: &'static str,
+    entries: u64,
+    files: u64,
+    unchanged: u64,
+    /// Files that exist with another content.
+    kept: &'a [PathBuf],
+}
+
+/// The flags of an export.
+pub(in super::super) struct ExportFlags {
+    /// The format of the files.
+    pub(in super::super) format: FileFormat,
+    /// The folder; `None` if the caller names none.
+    pub(in super::super) folder: Option<PathBuf>,
+    /// Only this workspace, by name or id.
+    pub(in super::super) workspace: Option<String>,
+    /// Replaces files that differ.
+    pub(in super::super) is_forced: bool,
+}
+
+/// Exports to a folder.
+pub(in super::super) async fn run(
+    flags: &ExportFlags,
+    client: &Client,
+    progress: &mut dyn ProgressSink,
+) -> Result<Reply, VerbError> {
+    let format = flags.format;
+    if !FileFormat::WRITTEN.contains(&format) {
+        let written: Vec<&str> = FileFormat::WRITTEN.iter().map(|format| format.name()).collect();
+        return Err(VerbError::Input(format!(
+            "{} Choose one of {}.",
+            WriteError::ReadOnly(format),
+            written.join(", ")
+        )));
+    }
+    let Some(folder) = flags.folder.as_deref() else {
+        let message = "An export in another format is a folder of files. Name the folder.";
+        return Err(VerbError::Input(message.into()));
+    };
+    let mut entries = fetch(flags, client, progress).await?;
+    if format == FileFormat::Decapod {
+        add_promotions(&mut entries, client).await?;
+    } else {
+        drop_own_citations(&mut entries);
+    }
+    let count = entries.len() as u64;
+    let mut writer = FolderWriter {
+        folder,
+        is_forced: flags.is_forced,
+        files: 0,
+        unchanged: 0,
+        kept: Vec::new(),
+    };
+    let written =
+        klnode_formats::write(format, &mut entries.into_iter(), &mut |file| writer.put(&file));
+    written.map_err(|error| {
+        VerbError::Failed(format!("Cannot write to {}: {error}.", folder.display()))
+    })?;
+    let FolderWriter { files, unchanged, kept, .. } = writer;
+    let text = format!(
+        "{} exported to {} as {}: {} written, {unchanged} unchanged\n",
+        plural::entries(count),
+        folder.display(),
+        format.name(),
+        plural::counted(files, "file", "files")
+    );
+    let mut notes = String::new();
+    for path in &kept {
+        notes.push_str(&format!(
+            "{} exists and differs; use --force to replace it\n",
+            path.display()
+        ));
+    }
+    let exit_code = u8::from(!kept.is_empty());
+    let kept = &kept;
+    let summary =
+        FolderSummary { folder, format: format.name(), entries: count, files, unchanged, kept };
+    Ok(Reply::new(&summary, text).noting(notes).ending(exit_code))
+}
+
+/// Adds the rows of the promotion ledger to the promoted entries, for the ledger of the layout.
+async fn add_promotions(entries: &mut [NeutralEntry], client: &Client) -> Result<(), VerbError> {
+    for row in promotion_ledger::fetch(client).await? {
+        let target = entries.iter_mut().find(|of| of.klnode_id.as_deref() == Some(&row.target));
+        let Some(target) = target else { continue };
+        let rows = target.source.extra.entry("promotions".into()).or_insert_with(|| json!([]));
+        if let Some(rows) = rows.as_array_mut() {
+            rows.push(promotion_ledger::exported(&row));
+        }
+    }
+    Ok(())
+}
+
+/// Only the ledger of Decapod has citations with names and dates; other formats have the evidence.
+fn drop_own_citations(entries: &mut [NeutralEntry]) {
+    let is_own = |entry: &&mut NeutralEntry| entry.source.format == FileFormat::Klnode.name();
+    for entry in entries.iter_mut().filter(is_own) {
+        entry.source.citations.clear();
+    }
+}
+
+/// Receives the entries, sorted by id.
+async fn fetch(
+    flags: &ExportFlags,
+    client: &Client,
+    progress: &mut dyn ProgressSink,
+) -> Result<Vec<NeutralEntry>, VerbError> {
+    let workspace = flags.workspace.as_ref().map(|name| format!("&workspace={}", escape(name)));
+    let path = format!("/v1/export?plain=true{}", workspace.unwrap_or_default());
+    let (mut pending, mut entries, mut is_first) = (Vec::new(), Vec::new(), true);
+    receive(client, &path, "The export is incomplete.", |bytes| {
+        pending.extend_from_slice(bytes);
+        while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = pending.drain(..=end).collect();
+            if std::mem::take(&mut is_first) {
+                continue;
+            }
+            let line: ExportedLine = serde_json::from_slice(&line).map_err(|error| {
+                VerbError::Failed(format!("The node sent a line that is no entry: {error}."))
+            })?;
+            let takes_raw = matches!(
+                flags.format,
+                FileFormat::Gsd | FileFormat::Decapod | FileFormat::Markdown
+            );
+            let is_raw = line.kind.as_deref().is_some_and(|kind| RAW.contains(&kind));
+            if line.state.is_none() && (takes_raw || !is_raw) {
+                entries.extend(line.into_entry());
+            }
+            progress.tell("exporting", entries.len() as u64, None);
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(entries)
+}
+
+struct FolderWriter<'a> {
+    folder: &'a Path,
+    is_forced: bool,
+    files: u64,
+    unchanged: u64,
+    kept: Vec<PathBuf>,
+}
+
+impl FolderWriter<'_> {
+    fn put(&mut self, file: &OutputFile) -> io::Result<()> {
+        let path = self.folder.join(&file.path);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {
+                if fs::read(&path)? == file.text.as_bytes() {
+                    self.unchanged += 1;
+                    return Ok(());
+                }
+                if !self.is_forced {
+                    self.kept.push(path);
+                    return Ok(());
+                }
+            }
+            // A link could lead out of the folder.
+            Ok(_) => {
+                self.kept.push(path);
+                return Ok(());
+            }
+            Err(_) => {}
+        }
+        self.make_folder(&path)?;
+        let mut target = AtomicFile::create(&path, Existing::Replace)?;
+        target.write_all(file.text.as_bytes())?;
+        target.finish()?;
+        self.files += 1;
+        Ok(())
+    }
+
+    /// Creates the folders above a file, none of which may be a symbolic link.
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(self.folder)?;
+        let below = path.strip_prefix(self.folder).unwrap_or(path);
+        let mut folder = self.folder.to_owned();
+        for part in below.parent().into_iter().flat_map(Path::components) {
+            folder.push(part);
+            match fs::symlink_metadata(&folder) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) => {
+                    let message = format!("{} is no folder", folder.display());
+                    return Err(io::Error::other(message));
+                }
+                Err(_) => fs::create_dir(&folder)?,
+            }
+        }
+        Ok(())
+    }
+}

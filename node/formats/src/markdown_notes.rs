@@ -1,0 +1,309 @@
+//! Markdown notes: a folder of notes or an Obsidian vault, and the notes that klnode exports.
+//!
+//! A small note is one entry; a larger one is split at its headings ([`crate::sections`]). The
+//! writer writes one note per entry, with the fields of the entry in the front matter, so that a note
+//! of klnode is read back as the same entry.
+
+use crate::body::{inline_tags, wiki_links};
+use crate::format::FileFormat;
+use crate::front_matter::{FENCE, Fields, Note, read_fields, unreadable};
+use crate::limits::WHOLE_NOTE_BYTES_MAX;
+use crate::neutral_entry::{ImportKey, NeutralEntry, Source, SourceCitation, SourceLink};
+use crate::output_file::{FileNames, OutputFile};
+use crate::sections::{NoteSection, Splitter, heading};
+use crate::source_file::SourceFile;
+use crate::taker::Taker;
+use crate::text_lines::TextLines;
+use crate::yaml;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+
+/// The entry types of klnode, which a note may name in `type`.
+const KINDS: [&str; 12] = [
+    "skill",
+    "experience",
+    "lesson",
+    "spike",
+    "finding",
+    "norm",
+    "entity",
+    "relation",
+    "signal",
+    "friction",
+    "calibration",
+    "playbook",
+];
+/// Maximum number of characters of a title that names the headings above a section.
+const PATH_CHARS_MAX: usize = 120;
+/// The field with the id of the exported entry.
+pub(crate) const ID: &str = "klnode_id";
+/// The field with the words of the file that the entry was imported from.
+const SOURCE: &str = "klnode_source";
+
+/// Reads one note.
+pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
+    if file.bytes <= WHOLE_NOTE_BYTES_MAX {
+        return match Note::read(&file.absolute) {
+            Ok(note) => read_whole(&file.path, note, take),
+            Err((line, reason)) => take.problem(line, reason),
+        };
+    }
+    let mut lines = match TextLines::open(&file.absolute) {
+        Ok(lines) => lines,
+        Err(error) => return take.problem(None, unreadable(&error).1),
+    };
+    let (fields, first) = match read_fields(&mut lines) {
+        Ok(read) => read,
+        Err((line, reason)) => return take.problem(line, reason),
+    };
+    if fields.has(ID) {
+        // klnode wrote the note, so it is one entry of any size.
+        return match Note::read(&file.absolute) {
+            Ok(note) => read_whole(&file.path, note, take),
+            Err((line, reason)) => take.problem(line, reason),
+        };
+    }
+    split(&mut lines, first, take, &mut |section| {
+        let mut entry = of_section(FileFormat::Markdown, &file.path, &section);
+        let title = std::mem::take(&mut entry.title);
+        set_fields(&mut entry, fields.clone());
+        entry.title = title;
+        set_body(&mut entry);
+        Some(entry)
+    })
+}
+
+/// Splits the rest of a file at its headings, and takes the entry of each section that has one.
+pub(crate) fn split(
+    lines: &mut TextLines,
+    first: Option<String>,
+    take: &mut Taker<'_>,
+    entry: &mut dyn FnMut(NoteSection) -> Option<NeutralEntry>,
+) -> ControlFlow<()> {
+    let mut splitter = Splitter::default();
+    let mut next = first.map(Ok).or_else(|| lines.next());
+    while let Some(line) = next {
+        match line {
+            Ok(line) => {
+                if let Some(entry) = splitter.push(lines.number(), &line).and_then(&mut *entry) {
+                    take.entry(entry)?;
+                }
+            }
+            Err(fault) => {
+                take.problem(Some(fault.line), fault.reason)?;
+                if fault.is_final {
+                    break;
+                }
+            }
+        }
+        next = lines.next();
+    }
+    match splitter.finish().and_then(entry) {
+        Some(entry) => take.entry(entry),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+/// The entry of a section, without the fields of the note.
+pub(crate) fn of_section(format: FileFormat, path: &str, section: &NoteSection) -> NeutralEntry {
+    let mut entry = NeutralEntry::new(format, path, section.line);
+    let title = section_title(&section.headings).unwrap_or_else(|| stem(path));
+    entry.title = match section.part {
+        1 => title,
+        part => format!("{title} ({part})"),
+    };
+    entry.content.clone_from(&section.text);
+    let mut within = section.headings.join(" > ");
+    if section.part > 1 {
+        let _ = write!(within, " ({})", section.part);
+    }
+    entry.source.extra.extend(
+        (!section.headings.is_empty()).then(|| ("headings".to_owned(), json!(section.headings))),
+    );
+    entry.key = ImportKey::Place { path: path.to_owned(), within };
+    entry
+}
+
+/// The title of a section: its heading below those above it, because "Context" or "Rules" alone says
+/// little in a list of entries. Of a long path only the ends are kept, of a very long one the end.
+fn section_title(headings: &[String]) -> Option<String> {
+    let (first, last) = (headings.first()?, headings.last()?);
+    let fits = |title: &String| title.chars().count() <= PATH_CHARS_MAX;
+    let whole = Some(headings.join(" > ")).filter(fits);
+    let ends = || Some(format!("{first} > {last}")).filter(fits);
+    whole.or_else(ends).or_else(|| Some(last.clone()))
+}
+
+fn read_whole(path: &str, note: Note, take: &mut Taker<'_>) -> ControlFlow<()> {
+    let Note { fields, body, body_line } = note;
+    let mut entry = NeutralEntry::new(FileFormat::Markdown, path, body_line);
+    entry.content = body.trim_matches('\n').to_owned();
+    if entry.content.trim().is_empty() && fields.0.is_empty() {
+        return take.problem(Some(1), "the note is empty");
+    }
+    entry.title = derived_title(path, &entry.content);
+    entry.key = ImportKey::Place { path: path.to_owned(), within: String::new() };
+    let id = fields.0.get(ID).and_then(Value::as_str).map(str::to_owned);
+    set_fields(&mut entry, fields);
+    match id {
+        Some(id) => entry.key = ImportKey::External(id),
+        None => set_body(&mut entry),
+    }
+    take.entry(entry)
+}
+
+/// The title of a note without one in its fields: its first heading, else its file name.
+fn derived_title(path: &str, content: &str) -> String {
+    let first = content.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    match heading(first) {
+        Some((1, title)) if !title.is_empty() => title.to_owned(),
+        _ => stem(path),
+    }
+}
+
+/// The name of a file without its folder and extension.
+pub(crate) fn stem(path: &str) -> String {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned()
+}
+
+/// Takes the tags and links of the text.
+pub(crate) fn set_body(entry: &mut NeutralEntry) {
+    entry.tags.extend(inline_tags(&entry.content));
+    for target in wiki_links(&entry.content) {
+        if entry.source.links.iter().any(|link| link.target == target) {
+            continue;
+        }
+        entry.source.links.push(SourceLink { relation: String::new(), target });
+    }
+}
+
+/// Takes the fields of a note.
+pub(crate) fn set_fields(entry: &mut NeutralEntry, mut fields: Fields) {
+    let known = |fields: &mut Fields, name: &str, known: &[&str]| {
+        let text = fields.0.get(name).and_then(Value::as_str)?;
+        if known.contains(&text) { fields.text(name) } else { None }
+    };
+    entry.title = fields.text("title").unwrap_or_else(|| std::mem::take(&mut entry.title));
+    entry.kind = known(&mut fields, "type", &KINDS);
+    if entry.kind.is_some() {
+        entry.sub_type = fields.text("sub_type");
+        entry.memory = known(&mut fields, "memory", &["semantic", "procedural", "episodic"]);
+    }
+    entry.outcome =
+        known(&mut fields, "outcome", &["confirmed", "rejected", "partial", "inconclusive"])
+            .filter(|_| entry.kind.as_deref() == Some("spike"));
+    entry.polarity = known(&mut fields, "polarity", &["positive", "negative", "neutral"]);
+    entry.decay_class = known(&mut fields, "decay_class", &["ephemeral", "stable", "permanent"]);
+    entry.summary = fields.text("summary").or_else(|| fields.text("description"));
+    entry.tags = fields.list("tags");
+    entry.tags.extend(fields.list("tag"));
+    entry.source.created = fields.date(&["created", "created_at", "date"]);
+    entry.source.updated = fields.date(&["updated", "modified", "updated_at", "last_updated"]);
+    entry.source.confirmed = fields.date(&["confirmed", "lastConfirmed"]);
+    entry.source.status = fields.text("status");
+    entry.is_archived = fields.text("archived").is_some_and(|of| of == "true")
+        || entry.source.status.as_deref() == Some("archived");
+    for link in fields.list("related").into_iter().chain(fields.list("links")) {
+        let (relation, rest) = link.split_once("[[").unwrap_or(("", &link));
+        let target = rest.trim_end_matches("]]").split('|').next().unwrap_or_default();
+        let (relation, target) = (relation.trim().to_owned(), target.to_owned());
+        entry.source.links.push(SourceLink { relation, target });
+    }
+    if fields.has(ID) {
+        entry.anchors = fields.texts("anchors");
+        entry.verify_steps = fields.texts("verify_steps");
+        entry.depends_on = fields.texts("depends_on");
+        entry.evidence = fields.texts("evidence");
+        entry.source.provenance = fields.text("provenance");
+        if let Some(Value::Array(of)) = fields.0.remove("citations") {
+            let read = of.into_iter().filter_map(|one| serde_json::from_value(one).ok());
+            entry.source.citations = read.collect::<Vec<SourceCitation>>();
+        }
+    }
+    entry.source.extra.extend(fields.rest());
+}
+
+/// Writes an entry as a note.
+pub(crate) fn write(entry: &NeutralEntry, names: &mut FileNames) -> OutputFile {
+    let path = names.own_path(entry, FileFormat::Markdown).unwrap_or_else(|| names.slug(entry));
+    let path = names.unique(&path);
+    let source = &entry.source;
+    let is_own = source.format == FileFormat::Markdown.name();
+    let mut text = format!("{FENCE}\n");
+    let content = entry.content.trim_matches('\n');
+    if derived_title(&path, content) != entry.title {
+        yaml::put_text(&mut text, "title", Some(&entry.title));
+    }
+    let fields = [
+        ("type", Some(entry.kind.as_deref().unwrap_or("lesson"))),
+        ("sub_type", entry.sub_type.as_deref()),
+        ("memory", entry.memory.as_deref()),
+        ("outcome", entry.outcome.as_deref()),
+        ("polarity", entry.polarity.as_deref()),
+        ("decay_class", entry.decay_class.as_deref()),
+        ("summary", entry.summary.as_deref()),
+    ];
+    for (name, value) in fields {
+        yaml::put_text(&mut text, name, value);
+    }
+    yaml::put_list(&mut text, "tags", &entry.tags);
+    let dates = [
+        ("created", &source.created),
+        ("updated", &source.updated),
+        ("confirmed", &source.confirmed),
+        ("provenance", &source.provenance),
+        ("status", &source.status),
+    ];
+    for (name, value) in dates {
+        yaml::put_text(&mut text, name, value.as_deref());
+    }
+    if entry.is_archived && source.status.as_deref() != Some("archived") {
+        yaml::put(&mut text, "archived", &json!(true));
+    }
+    yaml::put_list(&mut text, "anchors", &entry.anchors);
+    yaml::put_list(&mut text, "verify_steps", &entry.verify_steps);
+    yaml::put_list(&mut text, "depends_on", &entry.depends_on);
+    yaml::put_list(&mut text, "evidence", &entry.evidence);
+    let link = |of: &SourceLink| format!("{} [[{}]]", of.relation, of.target).trim().to_owned();
+    let links: Vec<String> = source.links.iter().map(link).collect();
+    yaml::put_list(&mut text, "related", &links);
+    if !source.citations.is_empty() {
+        yaml::put(&mut text, "citations", &json!(source.citations));
+    }
+    for (name, value) in source.extra.iter().filter(|(name, _)| is_own && *name != ID) {
+        yaml::put(&mut text, name, value);
+    }
+    if !is_own && source.format != FileFormat::Klnode.name() {
+        let Source { format, id, path, extra, .. } = source;
+        let words = json!({"format": format, "id": id, "path": path, "extra": extra});
+        yaml::put(&mut text, SOURCE, &words);
+    }
+    let id = source.extra.get(ID).and_then(Value::as_str).or(entry.klnode_id.as_deref());
+    yaml::put_text(&mut text, ID, id);
+    let _ = write!(text, "{FENCE}\n{content}\n");
+    OutputFile { path, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::section_title;
+
+    #[test]
+    fn the_title_of_a_section_names_the_headings_above_it() {
+        let title = |headings: &[&str]| {
+            let headings: Vec<String> = headings.iter().map(|one| (*one).to_owned()).collect();
+            section_title(&headings)
+        };
+        let long = "x".repeat(110);
+        assert_eq!(title(&[]), None);
+        assert_eq!(title(&["Rules"]).unwrap(), "Rules");
+        assert_eq!(title(&["Billing", "Retries", "Rules"]).unwrap(), "Billing > Retries > Rules");
+        assert_eq!(title(&["Billing", &long, "Rules"]).unwrap(), "Billing > Rules");
+        assert_eq!(
+            title(&[&long, "Retries", "Wait thirty seconds"]).unwrap(),
+            "Wait thirty seconds"
+        );
+    }
+}

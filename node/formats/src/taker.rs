@@ -1,0 +1,107 @@
+//! Takes entries and problems from a reader, and finds repeated identities.
+//!
+//! Separate from the corpus, because every reader uses it.
+
+use crate::digest;
+use crate::neutral_entry::{ImportKey, NeutralEntry, Problem, Reading};
+use crate::source_file::SourceFile;
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+/// Takes the entries of a corpus from its reader, and finds repeated identities.
+pub(crate) struct Taker<'a> {
+    take: &'a mut dyn FnMut(Reading) -> ControlFlow<()>,
+    /// The digest of the text and the place, by the digest of the identity.
+    seen: HashMap<[u8; 16], FirstPlace>,
+    files: &'a [SourceFile],
+    file: usize,
+    path: String,
+}
+
+struct FirstPlace {
+    text: [u8; 16],
+    file: usize,
+    line: u64,
+}
+
+impl<'a> Taker<'a> {
+    /// A taker for the files of a corpus.
+    pub(crate) fn new(
+        files: &'a [SourceFile],
+        take: &'a mut dyn FnMut(Reading) -> ControlFlow<()>,
+    ) -> Self {
+        Self { take, seen: HashMap::new(), files, file: 0, path: String::new() }
+    }
+
+    /// Begins the file with this number.
+    pub(crate) fn begin(&mut self, number: usize) {
+        self.file = number;
+        self.path = self.files.get(number).map(|file| file.path.clone()).unwrap_or_default();
+    }
+
+    /// Ends a file of so many bytes.
+    pub(crate) fn end(&mut self, bytes: u64) -> ControlFlow<()> {
+        (self.take)(Reading::Bytes(bytes))
+    }
+
+    /// Reports a part that cannot be read.
+    pub(crate) fn problem(
+        &mut self,
+        line: Option<u64>,
+        reason: impl Into<String>,
+    ) -> ControlFlow<()> {
+        let problem = Problem { file: self.path.clone(), line, reason: reason.into() };
+        (self.take)(Reading::Problem(problem))
+    }
+
+    /// Reports a part that cannot be read, of the file with this path.
+    pub(crate) fn problem_in(&mut self, file: &str, line: u64, reason: String) -> ControlFlow<()> {
+        self.path = file.to_owned();
+        self.problem(Some(line), reason)
+    }
+
+    /// Takes an entry. An identity that occurs twice with the same text is a duplicate. With another
+    /// text, an id is a problem, and a place gets a number.
+    pub(crate) fn entry(&mut self, entry: NeutralEntry) -> ControlFlow<()> {
+        let line = entry.source.line;
+        let mut entry = match entry.finish() {
+            Ok(entry) => entry,
+            Err(reason) => return self.problem(line, reason),
+        };
+        let text = digest::of_parts(&[&entry.title.to_lowercase(), &entry.content.to_lowercase()]);
+        let key = entry.key.clone();
+        for number in 2_u32.. {
+            let identity = match &entry.key {
+                ImportKey::External(id) => digest::of_parts(&["id", id]),
+                ImportKey::Place { path, within } => digest::of_parts(&["place", path, within]),
+                ImportKey::Text => text,
+            };
+            let Some(seen) = self.seen.get(&identity) else {
+                let place = FirstPlace { text, file: self.file, line: line.unwrap_or_default() };
+                self.seen.insert(identity, place);
+                return (self.take)(Reading::Entry(Box::new(entry)));
+            };
+            let is_same = seen.text == text;
+            let first = match self.files.get(seen.file).filter(|_| seen.file != self.file) {
+                Some(earlier) => format!("{} line {}", earlier.path, seen.line),
+                None => format!("line {}", seen.line),
+            };
+            if is_same {
+                let reason = format!("{first} has the same text");
+                let file = self.path.clone();
+                return (self.take)(Reading::Duplicate(Problem { file, line, reason }));
+            }
+            match (&mut entry.key, &key) {
+                (ImportKey::Place { within, .. }, ImportKey::Place { within: base, .. }) => {
+                    *within = format!("{base}#{number}");
+                }
+                (ImportKey::External(id), _) => {
+                    let reason = format!("{first} has the id `{id}` with another text");
+                    return self.problem(line, reason);
+                }
+                _ => break,
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Grades an answer: strong, weak or nothing, with the probability of each candidate.
+//!
+//! Separate from ranking: the grade depends on the relevance of the candidates alone, not on
+//! confidence or freshness.
+
+use super::foreign_gate::GateDecision;
+use super::read_candidate::ReadCandidate;
+use klnode_crdt::ids::EntryId;
+use klnode_scoring::relevance::QueryStats;
+use klnode_scoring::relevance::fusion::SignalSet;
+use klnode_scoring::relevance::grade::{Grade, SHOWN_MIN, grade, probabilities};
+use std::collections::BTreeMap;
+
+/// The grade of an answer and the probabilities of its candidates.
+pub(super) struct AnswerGrade {
+    pub(super) grade: Grade,
+    pub(super) set: SignalSet,
+    pub(super) probabilities: BTreeMap<EntryId, f64>,
+}
+
+impl AnswerGrade {
+    /// Grades the candidates of a question. `is_answer`: one of them reaches the threshold.
+    pub(super) fn of(
+        read: &[ReadCandidate],
+        asked: &QueryStats,
+        is_english: bool,
+        is_answer: bool,
+    ) -> Self {
+        let all = || read.iter().map(|read| (read.found.entry, read.relevance.score));
+        let (by_all, mut probabilities) = grade_scores(all().collect(), asked.entries, asked.set);
+        // An unconfirmed entry next to a confirmed one takes nothing from its lead: otherwise an
+        // author could make the entries of others look doubtful by writing more.
+        let tried = read.iter().filter(|read| read.found.gate() != GateDecision::LastPlaces);
+        let tried = tried.map(|read| (read.found.entry, read.relevance.score));
+        let (by_tried, of_tried) = grade_scores(tried.collect(), asked.entries, asked.set);
+        probabilities.extend(of_tried);
+        let by_score = by_all.max(by_tried);
+        let mut grade = match (is_answer, asked.set) {
+            (false, _) => Grade::Nothing,
+            (true, SignalSet::Transformer) => by_score.max(Grade::Weak),
+            // Their thresholds were chosen for answers with texts.
+            (true, SignalSet::Table | SignalSet::Words) => Grade::Strong,
+        };
+        if !is_english && asked.set != SignalSet::Words {
+            // The embedders know no other language, so the words alone may answer.
+            let covered = read.iter().map(|read| (read.found.entry, read.relevance.coverage));
+            let by_words = grade_scores(covered.collect(), asked.entries, SignalSet::Words).0;
+            grade = grade.max(by_words);
+        }
+        Self { grade, set: asked.set, probabilities }
+    }
+
+    /// The probability that an entry answers; 0 for an unknown one.
+    pub(super) fn probability(&self, entry: EntryId) -> f64 {
+        self.probabilities.get(&entry).copied().unwrap_or_default()
+    }
+
+    /// True if the entry hardly answers, so that its title is enough.
+    pub(super) fn is_doubtful(&self, entry: EntryId) -> bool {
+        self.set == SignalSet::Transformer && self.probability(entry) < SHOWN_MIN
+    }
+}
+
+fn grade_scores(
+    mut scored: Vec<(EntryId, f64)>,
+    entries: u64,
+    set: SignalSet,
+) -> (Grade, BTreeMap<EntryId, f64>) {
+    scored.sort_by(|one, two| two.1.total_cmp(&one.1));
+    let scores: Vec<f64> = scored.iter().map(|(_, score)| *score).collect();
+    let found = probabilities(&scores, set);
+    let grade = match (scores.first(), found.first()) {
+        (Some(score), Some(probability)) => grade(*score, *probability, entries, set),
+        _ => Grade::Nothing,
+    };
+    (grade, scored.iter().map(|(entry, _)| *entry).zip(found).collect())
+}

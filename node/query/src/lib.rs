@@ -1,0 +1,83 @@
+//! The read side of a node: it finds entries, reads them, assesses them and ranks them. No code in
+//! this module writes to the store.
+
+mod anchor_check;
+mod anchor_repositories;
+mod answer_budget;
+mod answer_grade;
+mod assess;
+pub mod audit;
+mod author_names;
+mod author_standing;
+mod briefing;
+mod caller_location;
+mod cancel;
+mod candidates;
+mod caveats;
+mod content_scan;
+mod contradictions;
+mod disclosure_flags;
+mod drop_reason;
+mod duplicate_check;
+mod duplicate_groups;
+mod endorsements;
+mod entry_ref;
+mod entry_rows;
+mod excerpt;
+mod finding_matches;
+mod foreign_gate;
+mod global_candidates;
+mod link_graph;
+pub mod maintenance;
+mod norm_conflicts;
+mod passages;
+mod phrase_match;
+mod proposals;
+mod query_sketch;
+mod read_candidate;
+mod reader;
+mod recorded_contradictions;
+mod result_order;
+mod scoring_params;
+mod search;
+mod search_trace;
+mod search_types;
+mod shown_text_cache;
+mod statement_relation;
+mod supersession;
+mod task_outcomes;
+mod text_paths;
+mod trust_report;
+mod workspace_weights;
+
+pub use anchor_check::{AnchorCheck, FailedAtom, SkippedCounts, malformed};
+pub use anchor_repositories::{Bindings, bind, recorded, unbind};
+pub use assess::Assessment;
+pub use author_names::{clean_name, name_of, short_key};
+pub use author_standing::{AuthorReferrer, AuthorStanding, EarnedTrust};
+pub use briefing::{
+    BriefedEntry, BriefedSection, Briefing, BriefingQuestion, FoundInsight, OUTCOME_DAYS,
+};
+pub use caller_location::{CallerLocation, tellable};
+pub use cancel::{Cancel, CancelOnDrop};
+pub use candidates::{SearchError, TAIL_RECORDS_MAX};
+pub use content_scan::{complaint, edit_complaint, inspect, record_texts, redact_text};
+pub use disclosure_flags::{RELEASED_FLAGS_MAX, ShareFlag, edited_text};
+pub use drop_reason::{ConsideredEntry, DropReason};
+pub use entry_ref::{ReferenceError, resolve_entry, resolve_shown};
+pub use excerpt::{citations, code, labels_of, one_liner, tags};
+pub use finding_matches::{CompareError, Comparer, Lens, MatchPass, entry_like};
+pub use foreign_gate::{Corroboration, GateDecision};
+pub use global_candidates::GlobalCandidate;
+pub use link_graph::{GRAPH_DEPTH_MAX, GraphLink, LinkGraph};
+pub use proposals::{ProposedCitation, is_only_proposed};
+pub use reader::{AssessedEntry, ReadContext, Reader};
+pub use scoring_params::{ScoringParams, cooccurrence, tasks};
+pub use search_types::{
+    AbstentionReason, AgentPlaces, Audience, Fallback, HitCaveat, SearchAnswer, SearchEngine,
+    SearchHit, SearchQuery, ThreadScope,
+};
+pub use supersession::SuccessionError;
+pub use task_outcomes::{DerivedOutcome, OUTCOMES_MAX, OutcomePeriod};
+pub use trust_report::{EvidenceDecay, TrustReport};
+pub use workspace_weights::WeightsFrom;

@@ -1,0 +1,165 @@
+//! Converts answers of `/v1/` to the shapes of `FormicOS`.
+
+use klnode_api_types::formicos::{
+    BriefingInsight, ColonyOutcome, ColonyOutcomes, ColonySummary, KnowledgeEvent, KnowledgeItem,
+    KnowledgeProvenance, SuggestedColony,
+};
+use klnode_api_types::search::Hit;
+use klnode_api_types::{
+    Citation, ClaimEffect, Entry, FinishedOutcome, History, ListedInsight, Outcome, OutcomeReport,
+};
+use klnode_scoring::decay::DecayClass;
+
+/// A time such as `2026-11-15T10:00:00Z`, from milliseconds since 1970.
+pub(crate) fn moment(millis: u64) -> String {
+    let at = i64::try_from(millis).ok().map(jiff::Timestamp::from_millisecond);
+    // Outside the range of the calendar, the milliseconds are returned.
+    at.and_then(Result::ok).map_or_else(|| millis.to_string(), |at| at.to_string())
+}
+
+pub(crate) fn entry_item(entry: &Entry) -> KnowledgeItem {
+    let register = |name: &str| entry.registers.get(name).cloned();
+    KnowledgeItem {
+        id: entry.id.clone(),
+        code: entry.code.clone(),
+        entry_type: entry.kind.clone(),
+        sub_type: register("sub_type"),
+        status: entry.status.clone(),
+        polarity: register("polarity"),
+        title: entry.title.clone(),
+        content: entry.content.clone(),
+        summary: register("summary"),
+        domains: entry.tags.clone(),
+        conf_alpha: entry.alpha,
+        conf_beta: entry.beta,
+        confidence: entry.mean,
+        decay_class: decay_class(register("decay_class")),
+        thread_id: register("thread"),
+        workspace_id: entry.workspace.clone(),
+        created_at: entry.created.map(moment),
+        score: None,
+        untried: entry.gate != "open",
+    }
+}
+
+pub(crate) fn hit_item(hit: &Hit) -> KnowledgeItem {
+    KnowledgeItem {
+        id: hit.id.clone(),
+        code: hit.code.clone(),
+        entry_type: hit.kind.clone(),
+        sub_type: hit.sub_type.clone(),
+        status: hit.status.clone(),
+        polarity: None,
+        title: hit.title.clone(),
+        content: hit.content.clone(),
+        summary: Some(hit.one_liner.clone()).filter(|line| !line.is_empty()),
+        domains: hit.tags.clone(),
+        conf_alpha: hit.alpha,
+        conf_beta: hit.beta,
+        confidence: hit.mean,
+        decay_class: decay_class(hit.decay_class.clone()),
+        thread_id: hit.thread.clone(),
+        workspace_id: hit.workspace.clone(),
+        created_at: hit.created.map(moment),
+        score: Some(hit.score),
+        untried: hit.foreign && !hit.corroborated,
+    }
+}
+
+/// The class of an entry that names none is the default one.
+fn decay_class(named: Option<String>) -> String {
+    named.unwrap_or_else(|| DecayClass::default().name().to_owned())
+}
+
+pub(crate) fn provenance(entry: &Entry, history: &History) -> KnowledgeProvenance {
+    let citation = |of: &Citation| format!("{}:{}", of.evidence_type, of.evidence_ref);
+    let mut events: Vec<(u64, KnowledgeEvent)> = Vec::new();
+    for record in &history.records {
+        for change in &record.changes {
+            let verb = match change.act {
+                ClaimEffect::Set => "set to",
+                ClaimEffect::Added => "with new element",
+                ClaimEffect::Withdrawn => "without element",
+            };
+            let event = KnowledgeEvent {
+                timestamp: moment(change.at),
+                actor: record.author_name.clone(),
+                detail: format!("{} {verb} {}", change.field, change.value),
+            };
+            events.push((change.at, event));
+        }
+    }
+    events.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    KnowledgeProvenance {
+        entry_id: entry.id.clone(),
+        author: entry.author_name.clone(),
+        author_key: Some(entry.author.clone()).filter(|key| !key.is_empty()),
+        citations: entry.citations.iter().map(citation).collect(),
+        merged_from: entry.merged.clone(),
+        events: events.into_iter().map(|(_, event)| event).collect(),
+    }
+}
+
+pub(crate) fn briefing_insight(insight: &ListedInsight) -> BriefingInsight {
+    let entries = insight.evidence.iter().filter(|item| item.kind == "entry");
+    BriefingInsight {
+        id: insight.id.clone(),
+        severity: insight.severity.clone(),
+        category: insight.category.clone(),
+        title: insight.name.clone(),
+        detail: insight.text.clone(),
+        affected_entries: entries.map(|item| item.id.clone()).collect(),
+        suggested_action: insight.action.clone(),
+        suggested_colony: insight
+            .task
+            .as_ref()
+            .map(|task| SuggestedColony { task: task.goal.clone(), caste: task.agent.clone() }),
+    }
+}
+
+pub(crate) fn colony_outcomes(report: &OutcomeReport) -> ColonyOutcomes {
+    let (workspace, totals) = (&report.workspace, &report.summary);
+    ColonyOutcomes {
+        workspace_id: workspace.clone(),
+        period: report.period.clone(),
+        summary: ColonySummary {
+            total_colonies: totals.tasks,
+            succeeded: totals.succeeded,
+            failed: totals.failed,
+            total_cost: totals.cost,
+            total_extracted: totals.made,
+            total_accessed: totals.served,
+            avg_quality: totals.quality.unwrap_or_default(),
+            maintenance_spend: 0.0,
+        },
+        outcomes: report.outcomes.iter().map(|one| colony_outcome(workspace, one)).collect(),
+    }
+}
+
+fn colony_outcome(workspace: &str, of: &FinishedOutcome) -> ColonyOutcome {
+    ColonyOutcome {
+        colony_id: of.task.clone(),
+        workspace_id: workspace.to_owned(),
+        thread_id: of.thread.clone(),
+        succeeded: of.outcome == Outcome::Success,
+        total_rounds: of.rounds.unwrap_or_default(),
+        total_cost: of.cost.unwrap_or_default(),
+        duration_ms: of.duration_millis,
+        entries_extracted: of.made,
+        entries_accessed: of.served,
+        quality_score: of.quality,
+        caste_composition: vec![of.agent.clone()],
+        strategy: of.strategy.clone().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_has_the_form_of_rfc_3339() {
+        assert_eq!(moment(1_790_000_000_000), "2026-09-21T14:13:20Z");
+        assert_eq!(moment(u64::MAX), u64::MAX.to_string());
+    }
+}

@@ -1,0 +1,54 @@
+//! The store: one redb file with all data the node must not lose.
+//!
+//! Readers take a [`Snapshot`], an immutable view of one commit that needs no lock. The single
+//! writer takes a [`Batch`] and commits it. The store makes no decisions; the engine does.
+//! [`tables`] and [`row_types`] define the stored bytes.
+//!
+//! redb does not check its pages on every read, so the store checks records itself: a record is
+//! stored under its digest, its header must hash to that digest, and its payload to the digest in
+//! the header. A checksum in its row covers the rest, above all the signature.
+
+mod author_records;
+mod backend;
+pub mod backup;
+mod batch;
+pub mod checkouts;
+pub mod client_process;
+pub mod documents;
+mod erase_usage;
+mod error;
+pub mod findings;
+mod frozen_file;
+pub mod imports;
+pub mod insights;
+mod integrity;
+pub mod maintenance;
+mod open;
+mod open_file;
+pub mod peers;
+mod read_only;
+pub mod recent_readers;
+mod rewrite;
+pub mod row_formats;
+pub mod row_types;
+pub mod same_as;
+pub mod served_sessions;
+mod shared_reads;
+mod snapshot;
+pub mod tables;
+pub mod tasks;
+pub mod usage;
+pub mod weak_answers;
+
+pub use backend::{Backend, FileMedium, MemoryMedium};
+pub use backend::{ROOM_BYTES_MIN, free_bytes};
+pub use batch::{Batch, Durability};
+pub use batch::{QuarantineResult, WAITING_OF_PEER_MAX};
+pub use error::{Error, OpenError};
+pub use integrity::IntegrityReport;
+pub use open::StoreFault;
+pub use open::{Migration, Options, Store};
+pub use read_only::{FrozenMedium, ReadOnlyStore};
+pub use rewrite::ProgressWatch;
+pub use shared_reads::Damage;
+pub use snapshot::{FeedRow, Snapshot, StoreCounts};

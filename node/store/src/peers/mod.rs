@@ -1,0 +1,25 @@
+//! Data about other nodes: their identity, releases, outboxes, refusals, and the outcomes of their
+//! entries.
+//!
+//! None of it is sent. The outbox of a peer lists the records that the peer may have. It is filled
+//! in the same transaction as the commit, so every released record in the feed is in the outbox of
+//! that peer.
+//!
+//! `queries` is for readers, `charters` and `removals` are for both sides; `announced_releases`, `directory`,
+//! `inbound_state`, `outbox`, `receipts` and `releases` are for the writer.
+
+mod announced_releases;
+mod charters;
+mod directory;
+mod inbound_state;
+mod membership;
+mod outbox;
+mod queries;
+mod receipts;
+mod releases;
+mod removals;
+pub mod row_types;
+
+pub use membership::{Membership, SharedWorkspace};
+pub(super) use removals::cut_digests;
+pub use removals::{Cut, RemovalRow};

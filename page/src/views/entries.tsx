@@ -1,0 +1,128 @@
+// All entries as a virtual list with filters. Pages are loaded while the list scrolls.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { get, type Schemas } from '../api/request';
+import { useLoad } from '../api/load';
+import { revision } from '../api/events';
+import { Empty, View } from '../parts/frame';
+import { Confidence, Status, Trust } from '../parts/judgement';
+import { Line } from '../parts/text';
+import { ago, count } from '../parts/time';
+import { VirtualList } from '../parts/virtual_list';
+import { entryAddress, goTo, replaceQuery, route } from '../router';
+
+type Entry = Schemas['Entry'];
+/** The fields of a row; the texts of 100,000 entries would fill the memory of the tab. */
+type Row = Pick<Entry, 'id' | 'code' | 'title' | 'status' | 'status_reason' | 'type' | 'alpha' | 'beta' | 'mean' | 'workspace' | 'updated' | 'foreign' | 'trust' | 'author_name' | 'pinned' | 'muted' | 'proposals'> & { isContested: boolean };
+
+const PAGE = 500;
+const ROW_HEIGHT = 60;
+const STATUSES = ['candidate', 'active', 'verified', 'stale', 'archived', 'retracted'];
+const TYPES = ['lesson', 'skill', 'experience', 'norm', 'finding', 'spike', 'entity', 'relation', 'signal', 'friction', 'calibration', 'playbook'];
+
+function row(entry: Entry): Row {
+  const { id, code, title, status, status_reason, type, alpha, beta, mean, workspace, updated, foreign, trust, author_name, pinned, muted, proposals } = entry;
+  return { id, code, title, status, status_reason, type, alpha, beta, mean, workspace, updated, foreign, trust, author_name, pinned, muted, proposals, isContested: entry.contested.length > 0 };
+}
+
+function EntryRow({ entry }: { entry: Row }) {
+  return (
+    <div class="entry-row">
+      <span class="entry-main">
+        <span class="entry-title">
+          <Line text={entry.title} empty="(no title)" />
+        </span>
+        <span class="entry-sub">
+          <span class="code">{entry.code}</span> · {entry.type} · <Line text={entry.workspace} /> · {ago(entry.updated)}
+        </span>
+      </span>
+      {entry.isContested && <span class="badge conflict">Conflict</span>}
+      {entry.proposals > 0 && <span class="badge">Proposal</span>}
+      <span class="wide-only">
+        <Trust value={entry.trust} name={entry.author_name ?? ''} isForeign={entry.foreign} />
+      </span>
+      <Confidence alpha={entry.alpha} beta={entry.beta} mean={entry.mean} />
+      <Status status={entry.status} reason={entry.status_reason} />
+    </div>
+  );
+}
+
+function useRows(filter: Record<string, string>) {
+  const [rows, setRows] = useState<Row[]>([]);
+  const [next, setNext] = useState<string | null | undefined>(undefined);
+  const isLoading = useRef(false);
+  const key = JSON.stringify(filter);
+  const load = async (after: string | undefined, before: Row[]) => {
+    if (isLoading.current) return;
+    isLoading.current = true;
+    try {
+      const query = { ...filter, limit: PAGE, ...(after ? { after } : {}) };
+      const page = await get('/v1/entries', { query });
+      setRows([...before, ...page.entries.map(row)]);
+      setNext(page.next ?? null);
+    } catch {
+      // The bar at the top of the page reports a lost connection.
+    } finally {
+      isLoading.current = false;
+    }
+  };
+  useEffect(() => void load(undefined, []), [key]);
+  // A long list is not loaded again for each change: the reader would lose the position.
+  useEffect(() => {
+    if (rows.length > 0 && rows.length <= PAGE) void load(undefined, []);
+  }, [revision.value]);
+  return { rows, isComplete: next === null, isFirst: next === undefined, more: () => next && void load(next, rows) };
+}
+
+export function EntriesView() {
+  const query = route.value.query;
+  const [filter, setFilter] = useState<Record<string, string>>({
+    status: query.get('status') ?? '',
+    type: query.get('type') ?? '',
+    workspace: query.get('workspace') ?? '',
+    tag: query.get('tag') ?? '',
+  });
+  const workspaces = useLoad((signal) => get('/v1/workspaces', { signal }), 'workspaces');
+  const status = useLoad((signal) => get('/v1/status', { signal }), 'status');
+  const { rows, isComplete, isFirst, more } = useRows(filter);
+  const change = (name: string, value: string) => {
+    const changed = { ...filter, [name]: value };
+    setFilter(changed);
+    replaceQuery(changed);
+  };
+  const isFiltered = Object.values(filter).some((value) => value !== '');
+  const choices = (name: string, label: string, values: string[]) => (
+    <select aria-label={label} value={filter[name]} onChange={(event) => change(name, event.currentTarget.value)}>
+      <option value="">{label}: all</option>
+      {values.map((value) => (
+        <option value={value}>{value}</option>
+      ))}
+    </select>
+  );
+  const total = !isFiltered ? status.data?.entries : undefined;
+  return (
+    <View title="Entries" lead={isComplete ? `${count(rows.length)} entries` : `${count(total ?? rows.length)}${isFiltered ? '+' : ''} entries`}>
+      <div class="filters">
+        {choices('status', 'Status', STATUSES)}
+        {choices('type', 'Type', TYPES)}
+        {choices('workspace', 'Workspace', (workspaces.data?.workspaces ?? []).map((one) => one.name))}
+        <input type="text" aria-label="Tag" placeholder="Tag" value={filter['tag']} onChange={(event) => change('tag', event.currentTarget.value.trim())} />
+      </div>
+      {rows.length === 0 && !isFirst ? (
+        <Empty title={isFiltered ? 'No entry passes these filters' : 'This node holds no entries yet'} {...(isFiltered ? {} : { command: 'klnode connect' })}>
+          {isFiltered ? 'Choose “all” for a filter, or search instead.' : 'Connect your agents, so that they remember what they learn.'}
+        </Empty>
+      ) : (
+        <VirtualList
+          items={rows}
+          total={isComplete ? rows.length : Math.max(total ?? 0, rows.length)}
+          rowHeight={ROW_HEIGHT}
+          label="Entries"
+          row={(entry) => <EntryRow entry={entry} />}
+          onEnd={more}
+          onOpen={(entry) => goTo(entryAddress(entry.code))}
+        />
+      )}
+    </View>
+  );
+}

@@ -1,0 +1,13 @@
+//! Code that several tests share: real processes, paired nodes, homes, repositories, clients, and the
+//! statements that tests prove.
+
+pub(crate) mod conformance;
+pub(crate) mod corrupt;
+pub(crate) mod event_stream;
+pub(crate) mod git_repos;
+pub(crate) mod homes;
+pub(crate) mod mcp_client;
+pub(crate) mod peer;
+pub(crate) mod person_key;
+pub(crate) mod process;
+pub(crate) mod scene;
