@@ -10,9 +10,8 @@
 
 use crate::change_hash::ChangeHash;
 use crate::document::{TextDocument, UnknownVersion};
+use crate::element::ElementId;
 use crate::identity::Actor;
-use crate::root_change;
-use automerge::{ObjId, ReadDoc, ScalarValueRef, ValueRef};
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 
@@ -53,13 +52,11 @@ impl TextDocument {
     pub fn blame_at(&self, heads: &[ChangeHash]) -> Result<Vec<LineBlame>, UnknownVersion> {
         let heads = self.known_heads(heads)?;
         let history = self.graph().history_of(&heads);
-        let hashes = self.automerge_heads(&heads);
         let mut lines = Vec::new();
         let mut line = LineParts::default();
         // Neighbouring code points mostly come from one change.
         let mut last: Option<(Actor, usize)> = None;
-        for item in self.merged().list_range_at(root_change::text_id(), .., &hashes) {
-            let (actor, counter) = operation(&item.id());
+        for (ElementId { actor, counter }, text) in self.elements_at(&heads) {
             let is_same = |(of, index): &(Actor, usize)| {
                 let change = &self.graph().admitted()[*index].change;
                 *of == actor
@@ -73,12 +70,9 @@ impl TextDocument {
                     .expect("an applied change inserted every element"),
             };
             last = Some((actor, index));
-            let ValueRef::Scalar(ScalarValueRef::Str(text)) = &item.value else {
-                unreachable!("checked changes insert strings only")
-            };
             let ends_line = text == "\n";
             if !ends_line || line.changes.is_empty() {
-                line.push(text, index);
+                line.push(&text, index);
             }
             if ends_line {
                 lines.push(std::mem::take(&mut line));
@@ -116,13 +110,4 @@ impl LineParts {
             self.changes.push(index);
         }
     }
-}
-
-/// The actor and counter in the id of an element.
-fn operation(id: &ObjId) -> (Actor, u32) {
-    let ObjId::Id(counter, actor, _) = id else {
-        unreachable!("an element of the text is not the root object")
-    };
-    let actor = Actor::from_slice(actor.to_bytes()).expect("checked actors have 16 bytes");
-    (actor, u32::try_from(*counter).expect("checked counters have 31 bits"))
 }

@@ -226,8 +226,8 @@ impl ChangeGraph {
         Ok(index)
     }
 
-    /// The joined history of some changes, and the greatest operation counter in it.
-    fn merged_history(&self, changes: &[usize]) -> (CausalClock, u32) {
+    /// The joined history of some admitted changes, and the greatest operation counter in it.
+    pub(crate) fn merged_history(&self, changes: &[usize]) -> (CausalClock, u32) {
         let mut history = CausalClock::default();
         let mut last = TEXT_COUNTER;
         for index in changes {
@@ -320,6 +320,11 @@ impl ChangeGraph {
         history: &CausalClock,
     ) -> Option<usize> {
         self.lanes.change_at(self.lanes.end(actor, history)?, counter)
+    }
+
+    /// The last change of the actor in this history.
+    pub(crate) fn last_change(&self, actor: Actor, history: &CausalClock) -> Option<usize> {
+        self.change_of_operation(actor, u32::MAX, history)
     }
 
     /// The joined history of some admitted changes.

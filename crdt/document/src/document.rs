@@ -289,16 +289,19 @@ impl TextDocument {
         Ok(indices.iter().copied().filter(is_head).collect())
     }
 
-    /// The hashes of some changes for automerge, ascending; the root change for none.
-    pub(crate) fn automerge_heads(&self, heads: &[usize]) -> Vec<automerge::ChangeHash> {
+    /// The hashes of some changes, ascending; the root change for none.
+    pub(crate) fn hashes(&self, heads: &[usize]) -> Vec<ChangeHash> {
         if heads.is_empty() {
-            return vec![ROOT_HASH.to_automerge()];
+            return vec![ROOT_HASH];
         }
         let admitted = self.graph.admitted();
-        let mut hashes: Vec<_> =
-            heads.iter().map(|index| admitted[*index].change.hash().to_automerge()).collect();
+        let mut hashes: Vec<_> = heads.iter().map(|index| admitted[*index].change.hash()).collect();
         hashes.sort_unstable();
         hashes
+    }
+
+    pub(crate) fn automerge_heads(&self, heads: &[usize]) -> Vec<automerge::ChangeHash> {
+        self.hashes(heads).into_iter().map(ChangeHash::to_automerge).collect()
     }
 }
 

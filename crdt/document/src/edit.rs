@@ -1,9 +1,9 @@
 //! Edits: from a whole text that an author hands in to the changes that it stands for.
 //!
 //! An author reads a version of the text and returns it with modifications, minutes later. Other
-//! authors may have written meanwhile. The edit therefore names the heads that were read, and is made
-//! on a fork of the document at these heads: only the difference between the text that was read and
-//! the new text becomes a change, and the merge keeps the work of the others.
+//! authors may have written meanwhile. The edit therefore names the heads that were read, and its
+//! changes depend on these heads alone: only the difference between the text that was read and the new
+//! text becomes a change, and the merge keeps the work of the others.
 //!
 //! The difference comes from [`text_diff`] rather than from automerge's
 //! `update_text`, whose time grows with the square of the text if two texts have little in common.
@@ -14,13 +14,12 @@
 use crate::change::CheckedChange;
 use crate::change_error::ChangeError;
 use crate::change_hash::ChangeHash;
+use crate::change_writer::ChangeWriter;
 use crate::document::{TextDocument, UnknownVersion};
+use crate::element::ElementId;
 use crate::identity::{Actor, EditIdentity};
 use crate::limits::{CHANGE_OPERATIONS_MAX, DEPENDENCIES_MAX, TEXT_BYTES_MAX};
-use crate::root_change;
 use crate::text_diff::{self, TextSplice};
-use automerge::Automerge;
-use automerge::transaction::{CommitOptions, Transactable};
 use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::time::WallTime;
 
@@ -87,14 +86,14 @@ impl TextDocument {
         if heads.len() > DEPENDENCIES_MAX - 1 {
             return Err(EditError::TooManyHeads(heads.len()));
         }
-        let hashes = self.automerge_heads(&heads);
-        let old = self.text_at(base)?;
+        let (elements, old): (Vec<ElementId>, String) = self.elements_at(&heads).unzip();
         let splices = text_diff::splices(&old, text);
         let branch = self.free_branch(context, &heads);
+        let writer = self.writer(context, branch, &heads, &elements);
         let mut cost_max = COST_MAX;
         while cost_max >= COST_MIN {
             let parts = parts(&splices, cost_max);
-            match self.write_parts(self.fork(&hashes), &parts, context, branch)? {
+            match self.write_parts(writer.clone(), &parts, context, branch)? {
                 Some(changes) => return Ok(changes),
                 None => cost_max /= 2,
             }
@@ -116,15 +115,6 @@ impl TextDocument {
         self.edit(&self.heads(), &text, context)
     }
 
-    /// A copy of the document at some heads.
-    fn fork(&self, heads: &[automerge::ChangeHash]) -> Automerge {
-        if heads == self.merged().get_heads() {
-            self.merged().clone()
-        } else {
-            self.merged().fork_at(heads).expect("the heads are applied changes")
-        }
-    }
-
     /// The lowest branch whose changes are all in the history of the base.
     fn free_branch(&self, context: &EditContext, heads: &[usize]) -> u32 {
         let history = self.graph().history_of(heads);
@@ -135,10 +125,32 @@ impl TextDocument {
         (0..u32::MAX).find(is_free).expect("a document has fewer than 2^32 changes")
     }
 
-    /// Commits each part as one change; `None` if a change is too long.
+    /// A writer of changes on the version with these heads and elements.
+    fn writer<'a>(
+        &self,
+        context: &EditContext,
+        branch: u32,
+        heads: &[usize],
+        elements: &'a [ElementId],
+    ) -> ChangeWriter<'a> {
+        let actor = Actor::derive(context.author, context.boot, branch);
+        let (history, last_counter) = self.graph().merged_history(heads);
+        let admitted = self.graph().admitted();
+        let last = self.graph().last_change(actor, &history).map(|index| &admitted[index].change);
+        ChangeWriter::new(
+            actor,
+            context.time,
+            elements,
+            self.hashes(heads),
+            last.map(|change| (change.hash(), change.sequence())),
+            last_counter,
+        )
+    }
+
+    /// Writes each part as one change; `None` if a change is too long.
     fn write_parts(
         &self,
-        mut fork: Automerge,
+        mut writer: ChangeWriter<'_>,
         parts: &[Vec<TextSplice<'_>>],
         context: &EditContext,
         branch: u32,
@@ -147,9 +159,7 @@ impl TextDocument {
         let mut changes = Vec::new();
         for (number, part) in (context.number..).zip(parts) {
             let identity = EditIdentity { author, boot, branch, number };
-            fork.set_actor(automerge::ActorId::from(identity.actor().as_bytes()));
-            write_part(&mut fork, part, context.time);
-            let change = fork.get_last_local_change().expect("every part has an operation");
+            let change = writer.write(part);
             match CheckedChange::check(change.raw_bytes(), identity, self.quota()) {
                 Ok(change) => changes.push(change),
                 Err(ChangeError::NumberOutOfRange(_)) => {
@@ -160,19 +170,6 @@ impl TextDocument {
         }
         Ok(Some(changes))
     }
-}
-
-/// Applies splices, whose positions ascend and refer to the text before the first of them.
-fn write_part(fork: &mut Automerge, part: &[TextSplice<'_>], time: WallTime) {
-    let mut transaction = fork.transaction();
-    for splice in part {
-        let deleted = isize::try_from(splice.deleted).expect("a text has at most 2^20 code points");
-        transaction
-            .splice_text(root_change::text_id(), splice.at, deleted, splice.inserted)
-            .expect("the positions of a difference are within the text");
-    }
-    let millis = i64::try_from(time.as_millis()).expect("a wall time has 48 bits");
-    transaction.commit_with(CommitOptions::default().with_time(millis));
 }
 
 /// Cuts splices of the old text into parts of bounded cost. The positions of the result refer to the

@@ -63,6 +63,10 @@ impl Actor {
         bytes.try_into().ok().map(Self)
     }
 
+    pub(crate) fn to_automerge(self) -> automerge::ActorId {
+        automerge::ActorId::from(&self.0)
+    }
+
     /// The raw bytes, as they are in a change.
     pub const fn as_bytes(&self) -> &[u8; Self::LEN] {
         &self.0

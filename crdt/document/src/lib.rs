@@ -36,10 +36,12 @@ pub mod change;
 pub mod change_error;
 pub mod change_graph;
 pub mod change_hash;
+mod change_writer;
 mod chunk_parser;
 mod chunk_reader;
 pub mod document;
 pub mod edit;
+mod element;
 pub mod identity;
 mod lanes;
 pub mod limits;
@@ -50,6 +52,8 @@ pub mod sections;
 pub mod selection;
 mod sequence_diff;
 pub mod snapshot;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod text_diff;
 
 #[cfg(test)]

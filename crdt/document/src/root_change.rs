@@ -33,8 +33,7 @@ pub const ROOT_BYTES: &[u8] = &[
 
 /// A document with the empty text and without any edit.
 ///
-/// Automerge draws a random actor for a new document. No change is written under it: the writer of
-/// an edit sets its own actor first.
+/// Automerge draws a random actor for a new document. No change is written under it.
 pub(crate) fn empty_document() -> Automerge {
     let mut document = Automerge::new_with_encoding(TEXT_ENCODING);
     let root = automerge::Change::try_from(ROOT_BYTES)
@@ -46,7 +45,7 @@ pub(crate) fn empty_document() -> Automerge {
 /// The id of the text in every document.
 pub(crate) fn text_id() -> ObjId {
     // The last field is a hint for the position of the actor; automerge corrects it.
-    ObjId::Id(u64::from(TEXT_COUNTER), automerge::ActorId::from(ROOT_ACTOR.as_bytes()), 0)
+    ObjId::Id(u64::from(TEXT_COUNTER), ROOT_ACTOR.to_automerge(), 0)
 }
 
 #[cfg(test)]
@@ -57,8 +56,8 @@ mod tests {
 
     #[test]
     fn the_root_change_creates_one_empty_text() {
-        let mut document = Automerge::new_with_encoding(TEXT_ENCODING)
-            .with_actor(automerge::ActorId::from(ROOT_ACTOR.as_bytes()));
+        let mut document =
+            Automerge::new_with_encoding(TEXT_ENCODING).with_actor(ROOT_ACTOR.to_automerge());
         let mut transaction = document.transaction();
         transaction.put_object(ROOT, "text", ObjType::Text).unwrap();
         transaction.commit_with(CommitOptions::default().with_time(0));

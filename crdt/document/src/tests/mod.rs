@@ -12,6 +12,8 @@ use crate::document::TextDocument;
 use crate::edit::EditContext;
 use crate::identity::EditIdentity;
 use crate::limits::AuthorQuota;
+use crate::{root_change, text_diff};
+use automerge::transaction::{CommitOptions, Transactable};
 use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::time::WallTime;
 
@@ -47,6 +49,10 @@ impl TestAuthor {
     /// Edits a version of the text and keeps the changes.
     fn edit_at(&mut self, base: &[ChangeHash], text: &str) -> Vec<CheckedChange> {
         let changes = self.document.edit(base, text, &self.context()).unwrap();
+        if let [change] = &changes[..] {
+            let expected = written_by_automerge(&self.document, base, text, change);
+            assert_eq!(change.bytes(), expected, "automerge writes other bytes");
+        }
         self.number += changes.len() as u32;
         self.receive(&changes);
         changes
@@ -73,6 +79,30 @@ impl TestAuthor {
         let changes: Vec<CheckedChange> = other.document.history().cloned().collect();
         self.receive(&changes);
     }
+}
+
+/// The bytes that automerge writes for an edit, on a fork of the document at the base. Every edit of
+/// the tests is compared with it.
+fn written_by_automerge(
+    document: &TextDocument,
+    base: &[ChangeHash],
+    text: &str,
+    change: &CheckedChange,
+) -> Vec<u8> {
+    let heads = document.known_heads(base).unwrap();
+    let mut fork = document.merged().fork_at(&document.automerge_heads(&heads)).unwrap();
+    fork.set_actor(change.actor().to_automerge());
+    let mut transaction = fork.transaction();
+    let mut shift = 0_isize;
+    for splice in text_diff::splices(&document.text_at(base).unwrap(), text) {
+        let at = splice.at.checked_add_signed(shift).unwrap();
+        let (deleted, inserted) = (splice.deleted as isize, splice.inserted);
+        transaction.splice_text(root_change::text_id(), at, deleted, inserted).unwrap();
+        shift += inserted.chars().count() as isize - deleted;
+    }
+    let time = change.time().as_millis() as i64;
+    transaction.commit_with(CommitOptions::default().with_time(time));
+    fork.get_last_local_change().unwrap().raw_bytes().to_vec()
 }
 
 fn author(seed: u8) -> AuthorId {

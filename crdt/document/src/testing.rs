@@ -1,0 +1,9 @@
+//! Helpers for tests that write broken changes.
+
+/// Writes the right checksum into the bytes of a change, if automerge can read them. Mutated bytes
+/// would otherwise fail at the checksum alone.
+pub fn repair_checksum(bytes: &mut [u8]) {
+    if let Ok(change) = automerge::Change::try_from(&*bytes) {
+        bytes[4..8].copy_from_slice(&change.hash().0[..4]);
+    }
+}
