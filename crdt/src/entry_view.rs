@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_rewrites_a_title_or_summary_answers_for_the_text() {
+    fn the_last_author_of_title_content_or_summary_is_the_author_of_the_text() {
         let [own, other] = [1, 2].map(|seed| key(seed).author());
         let mine: BTreeSet<AuthorId> = [own].into();
         let entitled = Entitlement { mine: mine.clone(), members: [other].into() };
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_neither_title_nor_content_nor_summary_is_not_shown() {
+    fn an_entry_without_title_content_and_summary_is_retracted() {
         let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());
         let mut held = Entry::default();
         says(&mut held, 1, Register::POLARITY, "negative");
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_author_says_is_named_anew_when_a_text_is_another() {
+    fn the_digest_of_an_authors_texts_changes_only_with_a_text() {
         let mut held = Entry::default();
         says(&mut held, 1, Register::CONTENT, "text");
         let (author, nobody) = (key(1).author(), key(2).author());
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_adds_to_a_set_is_proposed_until_somebody_entitled_says_it() {
+    fn a_strangers_tag_is_a_proposal_until_an_entitled_author_adds_it() {
         let [own, other] = [1, 2].map(|seed| key(seed).author());
         let entitled = Entitlement { mine: [own].into(), members: BTreeSet::new() };
         let mut held = Entry::default();
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_persons_words_on_the_archive_the_newest_that_is_due_decides() {
+    fn the_newest_archival_claim_that_is_not_in_the_future_decides() {
         const LATER: u64 = 10_000_000;
         let (yes, no) = (Presence::Present, Presence::Withdrawn);
         let at = |ms: u64| Hlc::new(WallTime::from_millis(ms), 0);
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_leaves_its_name_alone() {
+    fn a_thread_does_not_change_the_digest_of_the_text() {
         let mut held = Entry::default();
         says(&mut held, 1, Register::CONTENT, "text");
         let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());

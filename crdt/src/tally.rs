@@ -103,7 +103,7 @@ mod tests {
     use crate::gcounter::Thousandths;
 
     #[test]
-    fn what_is_old_is_folded_only_where_there_is_much() {
+    fn old_cells_are_folded_only_in_a_large_tally() {
         let mut tally = Tally::default();
         let half = u64::try_from(FOLD_ABOVE_CELLS / 2).unwrap();
         for boot in 1..=half {

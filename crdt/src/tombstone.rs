@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_forgotten_by_mine_at_home_and_by_owner_or_admin_elsewhere() {
+    fn an_imported_entry_is_forgotten_by_its_importer_or_by_owner_and_admins() {
         let import = |workspace| Origin::Imported {
             workspace,
             memory: Memory::Semantic,
