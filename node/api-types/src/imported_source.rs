@@ -56,7 +56,7 @@ pub struct ImportedSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImportedCitation {
-    /// The evidence.
+    /// The evidence as `KIND:REF`, such as `commit:1a2b3c4`.
     pub evidence: String,
     /// The name that the file gives.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -238,7 +238,7 @@ pub struct AcceptResult {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveThread {
-    /// The thread.
+    /// The name of the thread.
     pub thread: String,
     /// Only entries of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,7 +251,7 @@ pub struct ArchiveThread {
 /// The result of archiving a thread.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ArchivedThread {
-    /// The thread.
+    /// The name of the thread.
     pub thread: String,
     /// The number of entries that were archived or brought back.
     pub entries: u64,
