@@ -58,7 +58,7 @@ pub(super) async fn export(
     streaming_response::pieces("application/x-ndjson", move |pieces| {
         export.write(pieces).map_err(|stop| {
             if let ExportError::Store(error) = stop {
-                tracing::error!(%error, "An export was aborted");
+                tracing::error!(%error, "An export ended early because the store could not be read");
             }
             StreamAborted
         })
