@@ -123,7 +123,7 @@ pub(super) struct OutgoingJoin {
     pub(super) state: JoinState,
 }
 
-/// All attempts.
+/// The joins by address of this node, those it asked for and those it was asked for.
 pub(super) struct Joins {
     pub(super) attempts: Attempts,
     /// Polls for the decision that are held open: the exchange and its start.

@@ -15,7 +15,7 @@ pub enum MaintenanceCommand {
         service: Service,
         /// Its progress after the pass.
         row: ServiceRow,
-        /// The results.
+        /// Journal rows that the pass adds.
         notes: Vec<MaintenanceNote>,
         /// Journal rows that no longer apply; a merge among them is withdrawn.
         over: Vec<u64>,

@@ -31,7 +31,6 @@ const ID_DIGITS: usize = 8;
 pub struct FoundInsight {
     /// The key under which a dismissal is stored.
     pub key: InsightKey,
-    /// The insight.
     pub insight: Insight,
     /// Hashes of its evidence, sorted.
     pub evidence: Vec<u64>,
