@@ -377,7 +377,7 @@ fn check_finding(new: &NewEntry) -> Result<(), ApiError> {
 
 /// The record of a new entry, under a placeholder source key and signed with a placeholder key.
 fn dry_run_record(new: &NewEntry) -> Result<Record, Rejection> {
-    klnode_engine::rehearse(new, &SourceKey { format: "new".into(), key: "new".into() })
+    klnode_engine::dry_run_import(new, &SourceKey { format: "new".into(), key: "new".into() })
 }
 
 /// The view of a new entry.

@@ -36,7 +36,7 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_removal::is_internal;
 use klnode_engine::{
     Command, DeliveredRecord, MarkChange, NewEntry, RecordSource, ScreenDecision, SourceKey,
-    rehearse,
+    dry_run_import,
 };
 use klnode_git::RepositoryIdentity;
 use klnode_query::{Bindings, Reader, complaint, inspect, is_only_proposed, recorded, tellable};
@@ -536,7 +536,8 @@ impl LineReader {
 
     /// Applies the writer's checks without writing.
     fn dry_run(&self, new: &NewEntry, source: &SourceKey) -> Result<(), LineError> {
-        let record = rehearse(new, source).map_err(|error| without_prefix(error.to_string()))?;
+        let record =
+            dry_run_import(new, source).map_err(|error| without_prefix(error.to_string()))?;
         if let ScreenDecision::Refuse(why) = inspect(&record, RecordSource::Local) {
             return Err(why.into());
         }
