@@ -171,7 +171,7 @@ fn resolve() -> Tool {
     let output = json!({"action": string(), "code": string()});
     tool(
         "resolve",
-        "Settle an outdated, replaced or conflicting entry.",
+        "Settle an outdated, replaced or contested entry.",
         ToolEffect::Changes,
         (&input, &["code", "action"]),
         (&output, &["action", "code"]),
@@ -191,7 +191,7 @@ fn briefing() -> Tool {
     });
     tool(
         "briefing",
-        "State of a workspace: verified, in conflict, stale, new from peers.",
+        "State of a workspace: verified, contested, stale, new from peers.",
         ToolEffect::Reads,
         (&input, &[]),
         (&output, &["notice", "quoted"]),
