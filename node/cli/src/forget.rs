@@ -184,7 +184,7 @@ mod tests {
             acknowledged: 0,
         };
         let text = erased(&Receipts { id: String::new(), peers: vec![of(1), of(2)] });
-        assert!(text.contains("; told 1 other, 0 erased it\n"), "{text}");
-        assert!(text.contains("; told 2 others, 0 erased it\n"), "{text}");
+        assert!(text.contains("; it told 1 other, and 0 erased it\n"), "{text}");
+        assert!(text.contains("; it told 2 others, and 0 erased it\n"), "{text}");
     }
 }
