@@ -31,7 +31,8 @@ pub struct Entitlement {
 }
 
 impl Entitlement {
-    /// True if the reader sees claims of this author on an entry with this origin.
+    /// True if the reader sees this author's claims on an entry with this origin: the author is one
+    /// of `mine` or `members`, or created the entry according to its origin.
     pub fn includes(&self, author: AuthorId, origin: &Origin) -> bool {
         origin.creator() == Some(author)
             || self.mine.contains(&author)
@@ -57,7 +58,7 @@ pub enum State {
 pub struct Proposal {
     /// The author of the proposal.
     pub author: AuthorId,
-    /// The register it would set.
+    /// The register whose shown value the proposal would change.
     pub register: Register,
     /// The proposed text.
     pub text: String,
@@ -70,7 +71,7 @@ pub struct Proposal {
 pub struct ProposedElement {
     /// The author of the proposal.
     pub author: AuthorId,
-    /// The set it would add to.
+    /// The set to which the proposal would add the element.
     pub set: TextSet,
     /// The proposed element.
     pub text: String,
@@ -81,11 +82,11 @@ pub struct ProposedElement {
 /// The counters of one author, as they count today.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AuthorCounts {
-    /// Cells of successes.
+    /// Successes that the author observed: the amounts of daily cells and folded totals.
     pub successes: Vec<CountedAmount>,
-    /// Cells of failures.
+    /// Failures that the author observed: the amounts of daily cells and folded totals.
     pub failures: Vec<CountedAmount>,
-    /// Cells of independent confirmations.
+    /// Independent confirmations: the amounts of daily cells and folded totals.
     pub confirmations: Vec<CountedAmount>,
 }
 
@@ -106,9 +107,9 @@ impl AuthorCounts {
 /// An entry as one reader sees it at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryView {
-    /// Visibility of the entry.
+    /// Whether the entry is shown to this reader, and the reason if it is not.
     pub state: State,
-    /// Creator, workspace and memory.
+    /// Creator, workspace and memory; `None` while this node does not hold the origin.
     pub origin: Option<Origin>,
     /// The shown value of each register, with concurrent values as rivals.
     pub registers: BTreeMap<Register, ShownValue>,

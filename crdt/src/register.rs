@@ -40,7 +40,8 @@ impl Register {
     pub const DECAY_CLASS: Self = Self(7);
     /// The thread that the entry is scoped to; empty for the whole workspace.
     pub const THREAD: Self = Self(8);
-    /// The outcome of a spike.
+    /// The outcome of a spike, one of
+    /// [`EntryType::OUTCOMES`](crate::entry_type::EntryType::OUTCOMES).
     pub const OUTCOME: Self = Self(9);
     /// Not empty if the entry stems from failed or abandoned work.
     pub const FAILED_WORK: Self = Self(10);

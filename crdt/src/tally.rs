@@ -29,11 +29,11 @@ pub enum Observation {
 /// One author's counters on one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Amount of observed successes.
+    /// Successes that the author observed, in thousandths of one observation.
     pub successes: GCounter,
-    /// Amount of observed failures.
+    /// Failures that the author observed, in thousandths of one observation.
     pub failures: GCounter,
-    /// Amount of independent confirmations.
+    /// Independent confirmations by the author, in thousandths of one observation.
     pub confirmations: GCounter,
     /// Boots whose cells do not count any more, because the author reset its confidence.
     pub reset: BTreeSet<Boot>,

@@ -70,7 +70,7 @@ pub enum Grounds {
 /// The payload of a tombstone record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// The preimage of the entry id.
+    /// The origin of the entry, whose hash is the entry id.
     pub origin: Origin,
     /// The proof of the author's authority.
     pub grounds: Grounds,

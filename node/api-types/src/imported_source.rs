@@ -58,10 +58,10 @@ pub struct ImportedSource {
 pub struct ImportedCitation {
     /// The evidence as `KIND:REF`, such as `commit:1a2b3c4`.
     pub evidence: String,
-    /// The name that the file gives.
+    /// The name of the person or program that cited the evidence, as the file gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cited_by: Option<String>,
-    /// The date that the file gives.
+    /// The time of the citation, in the words of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cited_at: Option<String>,
 }

@@ -20,7 +20,8 @@ pub struct AddResult {
     /// The thread to which the entry is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The automatic citation, if no evidence was given.
+    /// The citation that the node added as `KIND:REF`, because this memory requires evidence and
+    /// none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cited: Option<String>,
     /// A workspace whose owner or admin declared the caller's checkout as its own, if the checkout

@@ -19,7 +19,7 @@ pub enum PairError {
     /// The ticket has expired.
     #[error("The ticket has expired. Ask for a new one.")]
     Expired,
-    /// The target is this node itself; the field is the verb.
+    /// The target is this node itself. The field is the verb of the refused action.
     #[error("The key or address is that of this node, which cannot {0} itself.")]
     Oneself(&'static str),
     /// Only one attempt per node is possible at a time.

@@ -13,7 +13,7 @@ pub enum MaintenanceCommand {
     Pass {
         /// The service that made the pass.
         service: Service,
-        /// Its progress after the pass.
+        /// The progress of the service after the pass.
         row: ServiceRow,
         /// Journal rows that the pass adds.
         notes: Vec<MaintenanceNote>,

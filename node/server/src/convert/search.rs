@@ -32,7 +32,7 @@ const CALLER_BYTES_MAX: usize = 4 * 1024;
 const NAME_CHARACTERS_MAX: usize = 80;
 /// Hits in one answer.
 const HITS_MAX: usize = 100;
-/// Entries in `known`.
+/// Maximum number of entries that a search may name as already held (`known`).
 const KNOWN_MAX: usize = 256;
 
 fn invalid(message: String) -> ApiError {
