@@ -31,7 +31,7 @@ const ITEMS_MAX: usize = 200;
 const RESULTS_DEFAULT: usize = 10;
 /// Maximum number of results.
 const RESULTS_MAX: usize = 50;
-/// Entries per page while they are counted.
+/// Number of entries read at a time while entries are counted.
 const COUNTED_PAGE: usize = 1_000;
 /// The actions on an item.
 const ACTIONS: [&str; 6] = ["pin", "unpin", "mute", "unmute", "invalidate", "reinstate"];

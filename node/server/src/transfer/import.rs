@@ -138,9 +138,10 @@ fn unreadable_lines(rejection: &BytesRejection) -> ApiError {
 struct LineCommands {
     number: u64,
     commands: Vec<Command>,
-    /// True if it contains a tombstone.
+    /// True if the line contains a tombstone, so that its commands may forget the entry.
     forgets: bool,
-    /// The entry, if this is the first line with records of an entry that is not forgotten.
+    /// The entry of the line, if this is the first line with records of an entry that is not
+    /// forgotten.
     entry: Option<EntryId>,
 }
 
