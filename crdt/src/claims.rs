@@ -143,12 +143,12 @@ impl Relation {
         Self::CONTRADICTS,
     ];
 
-    /// The relation's name, if it is known.
+    /// The relation's name; `None` for relations of later versions.
     pub fn name(self) -> Option<&'static str> {
         Self::KNOWN.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
     }
 
-    /// The relation with a name.
+    /// The relation with this name; `None` for names of later versions.
     pub fn parse(name: &str) -> Option<Self> {
         Self::KNOWN.iter().find(|(_, known)| *known == name).map(|(relation, _)| *relation)
     }
@@ -157,7 +157,7 @@ impl Relation {
 /// A directed edge from this entry to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Link {
-    /// The kind of the relation.
+    /// How this entry relates to the target.
     pub relation: Relation,
     /// The target entry.
     pub to: EntryId,
@@ -170,9 +170,9 @@ pub struct Claims {
     pub registers: BTreeMap<Register, MvRegister>,
     /// One set per kind of plain text, such as tags.
     pub texts: BTreeMap<TextSet, LwwSet<String>>,
-    /// Evidence for the entry.
+    /// Evidence that the author cites for the entry.
     pub citations: LwwSet<Citation>,
-    /// Edges to other entries.
+    /// Links from this entry to other entries.
     pub links: LwwSet<Link>,
     /// The author's latest archive or unarchive operation: `Present` means archived.
     pub archival: Option<ElementState>,

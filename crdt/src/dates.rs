@@ -12,9 +12,9 @@ use crate::time::{Hlc, WallTime};
 /// When an entry was created and last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dates {
-    /// When it was created.
+    /// When the entry was created; for an imported entry, when its first claim was made.
     pub created: WallTime,
-    /// When one of its fields, tags or citations was last set; never before `created`.
+    /// When a field, tag or citation of the entry was last set; never before `created`.
     pub updated: WallTime,
 }
 

@@ -43,19 +43,21 @@ const BOUNDS: MsgpackLimits = MsgpackLimits { bytes_max: 1_024, items_max: 32 };
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The passphrase is so short that it could be guessed.
-    #[error("use that passphrase: it has fewer than {PASSPHRASE_CHARS_MIN} characters")]
+    #[error(
+        "The passphrase has fewer than {PASSPHRASE_CHARS_MIN} characters. Choose a longer one."
+    )]
     TooShort,
     /// Wrong passphrase or damaged file. Authenticated encryption does not distinguish the two.
-    #[error("open the person's key: the passphrase is wrong or the file is damaged")]
+    #[error("Cannot open the person's key: the passphrase is wrong or the file is damaged.")]
     Wrong,
     /// The bytes are not a key file of this format.
-    #[error("read the person's key: the file is not one, or is damaged")]
+    #[error("Cannot read the person's key: the file is damaged, or is not a key file.")]
     Malformed,
     /// A later version wrote the file.
-    #[error("read the person's key: it was written by a newer klnode (format {0})")]
+    #[error("Cannot read the person's key: a newer klnode wrote the file (format {0}).")]
     Newer(u8),
     /// The cost in the file exceeds [`KdfCost::MAX`] or is invalid.
-    #[error("read the person's key: its cost is beyond what this node will spend")]
+    #[error("Cannot read the person's key: the file demands more work than a passphrase may cost.")]
     Cost,
 }
 

@@ -21,11 +21,12 @@ use std::collections::BTreeMap;
 pub struct Entry {
     /// Creator, workspace and memory; `None` until a record that carries the origin arrives.
     pub origin: Option<Origin>,
-    /// The claims of each author.
+    /// The statements of each author: texts, tags, evidence, links, archival. The reader's
+    /// [`Entitlement`](crate::entry_view::Entitlement) decides which of them are shown.
     pub claims: BTreeMap<AuthorId, Claims>,
     /// The counters of each author.
     pub tallies: BTreeMap<AuthorId, Tally>,
-    /// The retractions of each author.
+    /// The ids of each author's retractions, which suppress the author's earlier claims.
     pub marks: BTreeMap<AuthorId, RetractionSet>,
     /// The digest of the tombstone; the least one wins. If it is set, all other fields are empty.
     pub tombstone: Option<Digest>,

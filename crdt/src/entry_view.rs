@@ -31,7 +31,8 @@ pub struct Entitlement {
 }
 
 impl Entitlement {
-    /// True if the reader sees claims of this author on an entry with this origin.
+    /// True if the reader sees this author's claims on an entry with this origin: the author is one
+    /// of `mine` or `members`, or created the entry according to its origin.
     pub fn includes(&self, author: AuthorId, origin: &Origin) -> bool {
         origin.creator() == Some(author)
             || self.mine.contains(&author)
@@ -57,7 +58,7 @@ pub enum State {
 pub struct Proposal {
     /// The author of the proposal.
     pub author: AuthorId,
-    /// The register it would set.
+    /// The register whose shown value the proposal would change.
     pub register: Register,
     /// The proposed text.
     pub text: String,
@@ -70,7 +71,7 @@ pub struct Proposal {
 pub struct ProposedElement {
     /// The author of the proposal.
     pub author: AuthorId,
-    /// The set it would add to.
+    /// The set to which the proposal would add the element.
     pub set: TextSet,
     /// The proposed element.
     pub text: String,
@@ -81,11 +82,11 @@ pub struct ProposedElement {
 /// The counters of one author, as they count today.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct AuthorCounts {
-    /// Cells of successes.
+    /// Successes that the author observed: the amounts of daily cells and folded totals.
     pub successes: Vec<CountedAmount>,
-    /// Cells of failures.
+    /// Failures that the author observed: the amounts of daily cells and folded totals.
     pub failures: Vec<CountedAmount>,
-    /// Cells of independent confirmations.
+    /// Independent confirmations: the amounts of daily cells and folded totals.
     pub confirmations: Vec<CountedAmount>,
 }
 
@@ -106,9 +107,9 @@ impl AuthorCounts {
 /// An entry as one reader sees it at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryView {
-    /// Visibility of the entry.
+    /// Whether the entry is shown to this reader, and the reason if it is not.
     pub state: State,
-    /// Creator, workspace and memory.
+    /// Creator, workspace and memory; `None` while this node does not hold the origin.
     pub origin: Option<Origin>,
     /// The shown value of each register, with concurrent values as rivals.
     pub registers: BTreeMap<Register, ShownValue>,
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_rewrites_a_title_or_summary_answers_for_the_text() {
+    fn the_last_author_of_title_content_or_summary_is_the_author_of_the_text() {
         let [own, other] = [1, 2].map(|seed| key(seed).author());
         let mine: BTreeSet<AuthorId> = [own].into();
         let entitled = Entitlement { mine: mine.clone(), members: [other].into() };
@@ -429,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_neither_title_nor_content_nor_summary_is_not_shown() {
+    fn an_entry_without_title_content_and_summary_is_retracted() {
         let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());
         let mut held = Entry::default();
         says(&mut held, 1, Register::POLARITY, "negative");
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_author_says_is_named_anew_when_a_text_is_another() {
+    fn the_digest_of_an_authors_texts_changes_only_with_a_text() {
         let mut held = Entry::default();
         says(&mut held, 1, Register::CONTENT, "text");
         let (author, nobody) = (key(1).author(), key(2).author());
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stranger_adds_to_a_set_is_proposed_until_somebody_entitled_says_it() {
+    fn a_strangers_tag_is_a_proposal_until_an_entitled_author_adds_it() {
         let [own, other] = [1, 2].map(|seed| key(seed).author());
         let entitled = Entitlement { mine: [own].into(), members: BTreeSet::new() };
         let mut held = Entry::default();
@@ -477,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_persons_words_on_the_archive_the_newest_that_is_due_decides() {
+    fn the_newest_archival_claim_that_is_not_in_the_future_decides() {
         const LATER: u64 = 10_000_000;
         let (yes, no) = (Presence::Present, Presence::Withdrawn);
         let at = |ms: u64| Hlc::new(WallTime::from_millis(ms), 0);
@@ -497,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_leaves_its_name_alone() {
+    fn a_thread_does_not_change_the_digest_of_the_text() {
         let mut held = Entry::default();
         says(&mut held, 1, Register::CONTENT, "text");
         let (now, all) = (WallTime::from_millis(2_000), Entitlement::default());

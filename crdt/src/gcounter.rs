@@ -59,7 +59,7 @@ impl CountedAmount {
     }
 }
 
-/// One counter of one author on one entry.
+/// One counter of one author on one entry, such as its successes: amounts by boot and day.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct GCounter {
     cells: BTreeMap<(Boot, Day), Max<u64>>,

@@ -23,7 +23,7 @@ use std::fmt;
 /// different rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Facet {
-    /// Texts and sets.
+    /// Texts, sets, citations, links and archival that the author claims.
     Claims,
     /// Counters of successes, failures and confirmations.
     Tally,
@@ -66,7 +66,8 @@ impl Facet {
     }
 }
 
-/// A decoded header.
+/// The signed fields of a record: the entry, the author, the position among the author's records,
+/// and the digest of the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The entry that the record is about.

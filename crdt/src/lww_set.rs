@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_word_counts_and_withdrawal_wins_a_tie() {
+    fn the_newest_state_of_an_element_counts_and_withdrawal_wins_a_tie() {
         let mut tags = LwwSet::default();
         tags.say("auth", word(1, Presence::Present));
         tags.say("auth", word(1, Presence::Withdrawn));
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(tags.present().collect::<Vec<_>>(), [&"db"]);
     }
     #[test]
-    fn a_join_has_the_newest_word_on_every_element() {
+    fn a_join_has_the_newest_state_of_every_element() {
         let (mut ours, mut theirs) = (LwwSet::default(), LwwSet::default());
         ours.say("auth", word(1, Presence::Present));
         ours.say("db", word(2, Presence::Present));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_withdrawn_longest_ago_makes_room_and_nothing_else_does() {
+    fn only_the_oldest_withdrawn_element_is_dropped_for_space() {
         let mut tags = LwwSet::default();
         tags.say("kept", word(1, Presence::Present));
         tags.say("late", word(3, Presence::Withdrawn));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn only_words_that_are_accepted_are_kept() {
+    fn retain_keeps_only_the_accepted_states() {
         let mut tags = LwwSet::default();
         tags.say("old", word(1, Presence::Present));
         tags.say("new", word(2, Presence::Present));

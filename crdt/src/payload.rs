@@ -27,7 +27,7 @@ pub enum Payload {
     /// The author's texts and sets. The origin is present if the author created or imported the
     /// entry.
     Claims {
-        /// The preimage of the entry id.
+        /// The origin of the entry, whose hash is the entry id.
         origin: Option<Origin>,
         /// All claims of the author on the entry.
         claims: Claims,
@@ -38,7 +38,7 @@ pub enum Payload {
     Edit(DocumentEdit),
     /// A retraction of all claims that the author made before.
     Retraction {
-        /// The preimage of the entry id, if the author carries it.
+        /// The origin of the entry, if the author carries it. The entry id is the hash of the origin.
         origin: Option<Origin>,
         /// The id of this retraction.
         mark: RetractionId,

@@ -40,7 +40,8 @@ impl Register {
     pub const DECAY_CLASS: Self = Self(7);
     /// The thread that the entry is scoped to; empty for the whole workspace.
     pub const THREAD: Self = Self(8);
-    /// The outcome of a spike.
+    /// The outcome of a spike, one of
+    /// [`EntryType::OUTCOMES`](crate::entry_type::EntryType::OUTCOMES).
     pub const OUTCOME: Self = Self(9);
     /// Not empty if the entry stems from failed or abandoned work.
     pub const FAILED_WORK: Self = Self(10);
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_did_not_know_each_other_are_contested() {
+    fn concurrent_values_are_an_edit_conflict() {
         let (mut ours, mut theirs) = (MvRegister::default(), MvRegister::default());
         write(&mut ours, 1, 10, "ours");
         write(&mut theirs, 2, 20, "theirs");
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_repeats_a_value_word_for_word_does_not_take_its_place() {
+    fn an_equal_value_of_another_author_does_not_replace_the_first() {
         let mut register = MvRegister::default();
         write(&mut register, 1, 10, "said");
         let first = register.shown(WallTime::from_millis(100)).expect("a value");
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_one_author_pushes_nobody_elses_value_out() {
+    fn a_flood_of_one_author_drops_no_value_of_another() {
         let mut register = MvRegister::default();
         write(&mut register, 1, 1, "own");
         write(&mut register, 2, 2, "a member's");
@@ -362,7 +363,7 @@ mod tests {
         assert!(quiet.iter().all(|digest| replaced.contains(digest)));
     }
     #[test]
-    fn every_register_of_this_version_has_its_name_and_a_later_ones_has_none() {
+    fn known_registers_have_a_name_and_unknown_ones_have_none() {
         for (register, name) in Register::KNOWN {
             assert_eq!(register.name(), Some(name));
         }
@@ -383,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn over_the_limit_whoever_ranks_first_is_named_first() {
+    fn over_the_limit_the_authors_of_the_highest_rank_are_named_first() {
         let mut register = MvRegister::default();
         for author in 0..=255 {
             for at_ms in [1, 2] {

@@ -14,7 +14,7 @@ use crate::version_vector::Slot;
 /// The position of a new edit.
 #[derive(Clone, Copy, Debug)]
 pub struct EditPosition {
-    /// The document.
+    /// The entry of the document that the edit changes.
     pub entry: EntryId,
     /// The author's present process start.
     pub boot: Boot,
@@ -50,9 +50,9 @@ pub struct SignedEdit<'a> {
     pub author: AuthorId,
     /// The process start in which the author made the edit.
     pub boot: Boot,
-    /// The number of the edit.
+    /// The number of the edit among the author's edits of the document, from 1.
     pub number: u32,
-    /// The payload.
+    /// The change of the text, as the payload of the record.
     pub edit: &'a DocumentEdit,
 }
 

@@ -29,11 +29,11 @@ pub enum Observation {
 /// One author's counters on one entry.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Tally {
-    /// Amount of observed successes.
+    /// Successes that the author observed, in thousandths of one observation.
     pub successes: GCounter,
-    /// Amount of observed failures.
+    /// Failures that the author observed, in thousandths of one observation.
     pub failures: GCounter,
-    /// Amount of independent confirmations.
+    /// Independent confirmations by the author, in thousandths of one observation.
     pub confirmations: GCounter,
     /// Boots whose cells do not count any more, because the author reset its confidence.
     pub reset: BTreeSet<Boot>,
@@ -103,7 +103,7 @@ mod tests {
     use crate::gcounter::Thousandths;
 
     #[test]
-    fn what_is_old_is_folded_only_where_there_is_much() {
+    fn old_cells_are_folded_only_in_a_large_tally() {
         let mut tally = Tally::default();
         let half = u64::try_from(FOLD_ABOVE_CELLS / 2).unwrap();
         for boot in 1..=half {

@@ -70,7 +70,7 @@ pub enum Grounds {
 /// The payload of a tombstone record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tombstone {
-    /// The preimage of the entry id.
+    /// The origin of the entry, whose hash is the entry id.
     pub origin: Origin,
     /// The proof of the author's authority.
     pub grounds: Grounds,
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_forgotten_by_mine_at_home_and_by_owner_or_admin_elsewhere() {
+    fn an_imported_entry_is_forgotten_by_its_importer_or_by_owner_and_admins() {
         let import = |workspace| Origin::Imported {
             workspace,
             memory: Memory::Semantic,

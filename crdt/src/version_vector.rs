@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_drops_part_of_its_list_covers_nothing_it_should_not() {
+    fn a_version_without_a_part_of_its_list_covers_no_additional_version() {
         let old = version(place(1, 1), 1, &[], 1);
         let honest = version(place(2, 2), 1, &[(place(1, 1), 1)], 2);
         let liar = version(place(2, 2), 2, &[], 3);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_now_and_then_do_not_keep_thousands_of_starts_from_one_live_record() {
+    fn occasional_clones_leave_at_most_two_live_records() {
         let mut slots = UncoveredVersions::default();
         let mut boot = 0;
         let mut open = |from: &UncoveredVersions| {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_covered_by_age_alone_is_told_apart() {
+    fn coverage_by_age_differs_from_coverage_by_the_list() {
         let old = version(place(7, 3), 4, &[], 1);
         let new = version(place(8, 2_000), 1, &[], 2);
         assert!(new.covers_by_age_alone(&old));
@@ -259,7 +259,7 @@ mod tests {
         assert!(named.covers(&old) && !named.covers_by_age_alone(&old));
     }
     #[test]
-    fn what_lies_so_many_generations_back_is_covered_and_what_lies_less_far_is_not() {
+    fn a_version_covers_all_older_than_the_window_of_generations() {
         let window = ABSORBS_MAX as u32;
         let new = version(place(8, window + 10), 1, &[], 2);
         assert!(new.covers(&version(place(7, 9), 4, &[], 1)));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_slot_names_the_newest_and_stands_so_far_on_that_the_rest_is_covered() {
+    fn a_new_slot_lists_the_newest_versions_and_covers_the_rest_by_age() {
         let window = ABSORBS_MAX as u64;
         let homes: Vec<VersionVector> =
             (1..=window + 2).map(|boot| version(place(boot, 1), boot, &[], 1)).collect();
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(VersionVector::opening([].into_iter()), (Generation(1), BTreeMap::new()));
     }
     #[test]
-    fn two_holders_join_to_what_one_holds_that_heard_all() {
+    fn a_join_equals_the_union_of_all_inserted_versions() {
         use crate::lattice::Lattice;
         let old = version(place(1, 1), 3, &[], 1);
         let apart = version(place(2, 1), 1, &[], 2);

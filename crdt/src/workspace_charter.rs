@@ -31,10 +31,12 @@ use crate::workspace_removal::RemovalStatements;
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The members and settings of a workspace, read from its charter.
+/// Owner, admins, members and settings of a workspace, computed from the claims on its charter
+/// entry and from removals.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Charter {
-    /// The owner and the nonce that proves it; `None` until the owner's claims are held.
+    /// The owner, and the nonce that proves the ownership; `None` until the owner's claims are
+    /// held.
     pub owner: Option<(AuthorId, Nonce)>,
     /// The keys that the owner lists as admins, without the owner.
     pub admins: BTreeSet<AuthorId>,
@@ -124,8 +126,8 @@ impl Charter {
         Self { owner, admins, members, removed, settings, name, checkouts, names }
     }
 
-    /// The claims that give a member this name, and take back another that it had. Nothing where the set
-    /// of names is full: a name must not keep a member out.
+    /// The claims that give a member this name and take back another name that the member had. If
+    /// the set of names is full, no name is given: a missing name must not keep a member out.
     pub fn rename(&self, member: AuthorId, name: &str) -> Vec<ClaimEdit> {
         if self.names.get(&member).is_some_and(|known| known == name.trim()) {
             return Vec::new();
@@ -195,12 +197,14 @@ impl Charter {
         self.members.iter().chain(self.removed.keys()).copied().collect()
     }
 
-    /// The owner and the admins, whose cuts unite.
+    /// The authors whose cuts count: the owner and the admins. A record is kept if any of their
+    /// cuts names it.
     pub fn cut_authors(&self) -> BTreeSet<AuthorId> {
         self.admins.iter().copied().chain(self.owner.map(|(owner, _)| owner)).collect()
     }
 
-    /// The members that only this admin lists.
+    /// The members that would leave the workspace with this admin, because no other author lists
+    /// them.
     pub fn listed_only_by(&self, admin: AuthorId, held: &Entry) -> BTreeSet<AuthorId> {
         let lists = |by: &AuthorId, key: &AuthorId| {
             let sets = [TextSet::MEMBERS, TextSet::ADMINS];

@@ -36,8 +36,8 @@ pub const PAGE_DIGESTS_MAX: usize = SET_ELEMENTS_MAX * ELEMENT_DIGESTS;
 /// Maximum number of digests in the cut of one author.
 pub const CUT_DIGESTS_MAX: usize = PAGES_MAX as usize * PAGE_DIGESTS_MAX;
 
-/// The removed keys of a workspace, each with the authors who state its removal, whatever their
-/// role in the workspace.
+/// The removed keys of a workspace, each with the authors who state its removal. These authors need
+/// not be allowed to remove the key: the charter decides which statements stand.
 pub type RemovalStatements = BTreeMap<AuthorId, BTreeSet<AuthorId>>;
 
 /// A page of a removal, as its origin names it.

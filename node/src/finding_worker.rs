@@ -79,7 +79,7 @@ impl Setup {
     /// store.
     fn work(self, mut stop: oneshot::Receiver<()>) {
         let mut unsettled = self.engine.finding_changes();
-        supervise::persist(WORKER, |pause| {
+        supervise::restart_on_panic(WORKER, |pause| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let runtime = runtime.expect("a timer needs nothing");
             let first = Instant::now() + pause;

@@ -227,7 +227,7 @@ impl Home {
             return;
         }
         if let Err(error) = fs::write(&path, format!("{port}\n")) {
-            tracing::warn!(path = %path.display(), %error, "Port could not be saved");
+            tracing::warn!(path = %path.display(), %error, "The port for peers could not be saved; it may change at the next start");
         }
     }
 

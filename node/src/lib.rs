@@ -143,7 +143,12 @@ impl ProgramError {
             Self::Verb(VerbError::NoPerson(_)) => (1, Some("`klnode identity new` creates one.")),
             Self::Verb(VerbError::Person(error)) => match error {
                 klnode_crdt::encrypted_key::Error::TooShort => (2, None),
-                klnode_crdt::encrypted_key::Error::Wrong => (4, None),
+                klnode_crdt::encrypted_key::Error::Wrong => (
+                    4,
+                    Some(
+                        "Try again. If the passphrase is right, restore `person.key` from a copy.",
+                    ),
+                ),
                 klnode_crdt::encrypted_key::Error::Newer(_) => (1, Some("Upgrade klnode.")),
                 _ => (1, Some("Restore `person.key` in the home from a copy.")),
             },

@@ -65,7 +65,7 @@ pub(super) fn start(
     let thread = std::thread::Builder::new()
         .name("klnode-upkeep".into())
         // `run` waits for an interval first, both at the start and after a panic.
-        .spawn(move || supervise::persist(WORKER, |_| keeper.run(&stopped)))
+        .spawn(move || supervise::restart_on_panic(WORKER, |_| keeper.run(&stopped)))
         .expect("the system has room for one more thread");
     MaintenanceWorker { stop, thread }
 }
@@ -213,7 +213,7 @@ impl MaintenanceLoop {
             }
             Err(error) => {
                 let pause = self.pace.failed(Instant::now(), self.setup.check_interval);
-                tracing::warn!(%error, ?pause, "Store could not be rewritten");
+                tracing::warn!(%error, ?pause, "The store was not rewritten, so forgotten text stays in its file; retrying after the pause");
             }
         }
         true
@@ -258,7 +258,7 @@ impl MaintenanceLoop {
                         service = service.name(),
                         examined,
                         noted,
-                        "Maintenance pass completed"
+                        "A maintenance pass is complete"
                     );
                     // The service is complete, or waits for another service.
                     if ran.pass.is_through {
@@ -266,7 +266,7 @@ impl MaintenanceLoop {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "Maintenance pass failed; retrying later");
+                    tracing::warn!(%error, "A maintenance pass failed; retrying later");
                     return is_going(stopped, self.setup.pause);
                 }
             }

@@ -38,7 +38,10 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     home.prepare()?;
     let _claimed = home.claim()?;
     if let Some(command) = close_key_command(&home.layout()) {
-        tracing::warn!(run = command, "Other users can read the node's key");
+        tracing::warn!(
+            run = command,
+            "Other users can read the node's key; run the command in `run`"
+        );
     }
     let node = guarded(home, || OpenNode::open(home, config))?;
     let bound = runtime.block_on(bind(home, config))?;
@@ -52,7 +55,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     // A closed standard output does not stop the node.
     let _ = print(&banner);
     let tcp = bound.tcp_address().map(tracing::field::display);
-    tracing::info!(home = %home.path().display(), tcp, "Node started");
+    tracing::info!(home = %home.path().display(), tcp, "The node has started");
     let (stop_request, index) = (Arc::clone(&service.stop), service.index.clone());
     let stop = async move {
         tokio::select! {
@@ -66,7 +69,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let served = runtime.block_on(bound.serve(service, api_limits(config), stop));
     drop(runtime);
     running.stop();
-    tracing::info!("Node stopped");
+    tracing::info!("The node has stopped");
     served?;
     let _ = print(match global.json {
         true => "{\"stopped\":true}\n",

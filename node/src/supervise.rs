@@ -10,10 +10,13 @@ const RETRY_TIME: Duration = Duration::from_secs(10);
 /// Calls `work` until it returns. After a panic, as on damaged pages of the store, it logs an error
 /// and calls `work` again. The argument is the time to wait first: zero at the start, the back-off
 /// after a panic. `work` does the waiting, because it knows how it is stopped.
-pub(super) fn persist(worker: &str, mut work: impl FnMut(Duration)) {
+pub(super) fn restart_on_panic(worker: &str, mut work: impl FnMut(Duration)) {
     let mut pause = Duration::ZERO;
     while catch_unwind(AssertUnwindSafe(|| work(pause))).is_err() {
-        tracing::error!(worker, "Worker panicked; restarting it in 10 s");
+        tracing::error!(
+            worker,
+            "A worker panicked, probably on damaged data; restarting it in 10 s"
+        );
         pause = RETRY_TIME;
     }
 }
@@ -22,7 +25,7 @@ pub(super) fn persist(worker: &str, mut work: impl FnMut(Duration)) {
 /// still be stopped.
 pub(super) fn join(worker: &str, thread: JoinHandle<()>) {
     if thread.join().is_err() {
-        tracing::error!(worker, "Worker panicked while stopping");
+        tracing::error!(worker, "A worker panicked while stopping");
     }
 }
 
@@ -33,7 +36,7 @@ mod tests {
     #[test]
     fn work_is_called_again_after_a_panic() {
         let mut pauses = Vec::new();
-        persist("a test", |pause| {
+        restart_on_panic("a test", |pause| {
             pauses.push(pause);
             assert!(pauses.len() > 2, "it panics twice");
         });

@@ -68,7 +68,7 @@ impl Section {
     pub fn title(self) -> &'static str {
         match self {
             Section::Verified => "Verified",
-            Section::Contested => "Contested or competing",
+            Section::Contested => "In conflict or contradicted",
             Section::Stale => "Stale, or resting on something broken",
             Section::Brought => "Recently brought by peers",
         }
@@ -103,7 +103,7 @@ pub enum Access {
     /// The entry may be served with a label and counts towards `untried_max`: a member wrote it and
     /// it was never tried on this node.
     Untried,
-    /// The entry must not be served unasked.
+    /// The entry is served only to a person who asks for it.
     Shut,
 }
 
@@ -128,7 +128,7 @@ pub struct BriefingFacts {
     pub is_in_thread: bool,
     /// Whether the operator pinned the entry.
     pub is_pinned: bool,
-    /// Whether the entry may be served unasked.
+    /// Whether the gate lets the entry into an answer that no person asked for.
     pub access: Access,
     /// Days since a peer delivered the entry; `None` if it was written on this node.
     pub brought_days: Option<u32>,

@@ -33,7 +33,7 @@ pub enum CommitPart {
     EachLine,
     /// Subject and body.
     Message,
-    /// The author.
+    /// The author of the commit.
     Author,
 }
 

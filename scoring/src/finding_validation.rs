@@ -101,7 +101,7 @@ pub struct FindingDraft<'a> {
 /// Severity and confidence of a finding, whichever scale the finder used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SeverityGrade {
-    /// The severity.
+    /// The severity in words, mapped from a number if the finder gave one.
     pub severity: FindingSeverity,
     /// The severity as a number from 0 to 10, if the finder gave one.
     pub score: Option<f64>,

@@ -37,7 +37,7 @@ impl Default for Params {
 /// Status of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Awaits evidence.
+    /// Has no success on this node yet, or admission holds it back.
     Candidate,
     /// Has helped on this node.
     Active,

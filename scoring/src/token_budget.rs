@@ -61,7 +61,7 @@ pub enum Tier {
 /// Form in which one entry is shown, shortest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EntryForm {
-    /// One line.
+    /// The title alone, on one line.
     Line,
     /// Title and summary.
     Summary,

@@ -59,7 +59,6 @@ pub struct Sent {
     pub from: usize,
     /// Index of the receiving node.
     pub to: usize,
-    /// Encoded frame.
     pub frame: Vec<u8>,
 }
 

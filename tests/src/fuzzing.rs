@@ -28,7 +28,6 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "compare",

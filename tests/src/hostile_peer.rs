@@ -47,7 +47,6 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// All attacks.
     pub const ALL: [Self; 10] = [
         Self::Garbage,
         Self::Bombs,

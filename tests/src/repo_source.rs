@@ -165,6 +165,29 @@ pub fn split(text: &str) -> Split {
     Split { code: keep(Part::Code), comments: keep(Part::Comment) }
 }
 
+/// The string literals of a Rust text without their quotes, each with the line on which it begins.
+/// A line break after a backslash is removed with the indentation that follows.
+pub fn string_literals(text: &str) -> Vec<(usize, String)> {
+    let chars: Vec<char> = text.chars().collect();
+    let (mut at, mut line, mut found) = (0, 1, Vec::new());
+    while at < chars.len() {
+        let (end, part) = part_at(&chars, at);
+        let quoted = &chars[at..end];
+        if part == Part::Literal && chars[at] != '\'' {
+            let inside: String = quoted.iter().collect();
+            let inside = inside.trim_start_matches(['r', '#']).trim_end_matches('#');
+            let inside = inside.trim_start_matches('"').trim_end_matches('"');
+            let mut lines = inside.split("\\\n");
+            let mut joined = lines.next().unwrap_or_default().to_owned();
+            lines.for_each(|rest| joined.push_str(rest.trim_start()));
+            found.push((line, joined));
+        }
+        line += quoted.iter().filter(|c| **c == '\n').count();
+        at = end;
+    }
+    found
+}
+
 /// End and kind of the part that starts at `at`.
 fn part_at(chars: &[char], at: usize) -> (usize, Part) {
     let peek = |ahead: usize| chars.get(at + ahead).copied();

@@ -191,7 +191,8 @@ impl Node {
         Ok(Self { engine, medium, now, key_seed })
     }
 
-    /// Stops, and restarts on the same disk.
+    /// Stops, and starts on a durable copy of the disk. Faults, capacity and counters of the disk
+    /// are not kept.
     #[must_use]
     pub fn restart(self, boot_seed: u64) -> Self {
         let Self { engine, medium, now, key_seed } = self;

@@ -229,7 +229,6 @@ impl Drop for Served {
     }
 }
 
-/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// HTTP status; 0 if the connection closed without a response.

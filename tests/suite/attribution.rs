@@ -90,7 +90,7 @@ fn a_members_additions_to_an_own_entry_are_counted_and_not_quoted() {
     let (_node, _) = start(&home);
     let more = "1 more tag and 1 more citation of others";
     let broken = "broken: \"path:lib/gone.rs\" (";
-    let others = "broken: 1 more that others say it depends on";
+    let others = "broken: 1 more, added by other authors";
     let search = ["search", "retry zqbilling gateway"];
     let found = typed_in(&home, tree.path(), &search);
     assert!(found.contains("queue; commit:1a2b3c4"), "{found}");
@@ -182,7 +182,7 @@ fn a_members_version_is_listed_with_its_author_and_left_out_of_a_pipe() {
     for more in [&["--json"][..], &[]] {
         let show = [&["show", own.as_str()], more].concat();
         let said = printed(&run(&home, &show));
-        assert!(said.contains("contested: title") && !said.contains("\"rivals\""), "{said}");
+        assert!(said.contains("edit conflict: title") && !said.contains("\"rivals\""), "{said}");
         let said = printed(&run(&home, &[&show[..], &["--all"]].concat()));
         assert!(said.contains(PLANTED), "{said}");
     }

@@ -106,7 +106,7 @@ fn texts_that_help_raise_their_authors_weight_up_to_a_half() {
     }
     let of = node.standing(peer.author());
     assert_eq!((of.weight.value, of.weight.reason), (0.5, WeightReason::Capped));
-    assert!(of.why().ends_with("weight 0.50, the most anyone else has"), "{}", of.why());
+    assert!(of.why().ends_with("weight 0.50, the maximum for another author"), "{}", of.why());
     for entry in &entries[..5] {
         node.observe(*entry, Failure);
     }

@@ -392,7 +392,7 @@ fn the_json_log_is_parsable_and_contains_no_request_text() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     let answered: Vec<_> =
-        lines.iter().filter(|line| line["message"] == "Request answered").collect();
+        lines.iter().filter(|line| line["message"] == "A request was answered").collect();
     assert_eq!(answered.len(), 2, "{text}");
     assert_eq!(answered[0]["method"], "POST");
     assert_eq!(answered[0]["route"], "/v1/entries");
@@ -485,7 +485,9 @@ fn lenient_input_is_accepted() {
     let unmap = answer(home, &["workspace", "unmap", "--help"]).1;
     assert!(unmap.contains("Also withdraw") && !unmap.contains("Also send"), "{unmap}");
     let none = answer(home, &["search", "Wall finds it", "--all", "--budget", "1"]);
-    assert!(none.0 == 1 && none.1.contains(" found, and none fits; --budget N, now 1.\n"));
+    assert!(
+        none.0 == 1 && none.1.contains(" found, but none fits the budget; --budget N, now 1.\n")
+    );
 }
 
 #[test]

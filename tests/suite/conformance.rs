@@ -10,7 +10,6 @@ use klnode_tests::repo_source::{Source, Violation, assert_none, repository, spli
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
-/// The table.
 const PAGE: &str = "docs/conformance.md";
 /// The states of a row.
 const STATES: [&str; 3] = ["works", "differs", "not built"];

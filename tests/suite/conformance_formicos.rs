@@ -212,7 +212,7 @@ fn a_merged_entry_keeps_the_longer_text_and_the_tags_of_both() {
 }
 
 #[test]
-fn marks_change_what_is_served_and_not_the_confidence() {
+fn marks_change_the_answers_and_not_the_confidence() {
     conforms("S004-42");
     conforms("S004-43");
     let scene = Scene::new();

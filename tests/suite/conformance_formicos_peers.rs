@@ -24,7 +24,7 @@ fn shown(peer: &Peer, id: &str) -> Value {
 }
 
 #[test]
-fn trust_is_the_tenth_percentile_of_what_a_peers_entries_did_here() {
+fn trust_is_the_tenth_percentile_of_a_peers_outcomes_here() {
     conforms("S004-110");
     conforms("S004-113");
     conforms("S004-114");

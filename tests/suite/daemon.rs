@@ -389,7 +389,7 @@ fn the_log_contains_library_messages_only_at_warn_level() {
     let (node, _) = started(command);
     signal(&node.0, "TERM");
     let log = told(&node.finish());
-    assert!(log.contains(" INFO klnode::serve: Node started "), "{log}");
+    assert!(log.contains(" INFO klnode::serve: The node has started "), "{log}");
     assert!(!log.contains(" INFO libp2p"), "{log}");
 }
 

@@ -352,7 +352,7 @@ fn an_invalid_finding_is_refused_by_field_and_a_planted_key_leaves_no_trace() {
     }
     let answer = node.ask("POST", &path, &finding(SQL[0]));
     assert!(
-        answer.text().contains("findings of this task number 64; 64 are allowed"),
+        answer.text().contains("findings are too many: this task has 64, and 64 are allowed"),
         "{answer:?}"
     );
     node.finish(&task);

@@ -96,7 +96,8 @@ fn a_persons_key_has_its_golden_bytes() {
     check("person-key-v1.txt", &format!("{}\n", hex(&locked.encode())));
 }
 
-/// Every table, by the widths that `store::tables` documents, each in hex.
+/// Every row of every table in hex. Opening a table needs its key and value widths, which
+/// `store::tables` documents.
 fn dump(disk: Disk) -> String {
     fn fixed<const K: usize>(name: &str, database: &Database, out: &mut String) {
         let table: TableDefinition<'_, &[u8; K], &[u8]> = TableDefinition::new(name);

@@ -164,7 +164,7 @@ fn an_address_with_a_wrong_key_or_no_listener_fails_with_a_reason() {
         let code = ask(from, &[&to]);
         assert_eq!(shown(&here, from)["request"]["code"], code.as_str());
         let ended = printed(&from.type_in(&["peer", "refuse", &here.key()]));
-        assert!(ended.contains("is asked no longer"), "{ended}");
+        assert!(ended.contains("is no longer asked"), "{ended}");
         eventually("it is cancelled", || shown(&here, from).is_null().then_some(()));
     }
 }
@@ -225,7 +225,7 @@ fn a_waiting_joiner_gets_the_decision_and_a_restart_ends_every_attempt() {
     });
     printed(&approve(&here, &there, &code));
     let out = printed(&joining.finish());
-    assert!(out.contains("a peer, and a member of nothing yet"), "{out}");
+    assert!(out.contains("a peer, but not yet a member of a workspace"), "{out}");
     let third = Peer::start();
     ask(&third, &[&address(&here), "--mine"]);
     assert_eq!(shown(&here, &third)["state"], "waiting");

@@ -53,6 +53,7 @@ mod daemon;
 mod damaged_rows;
 mod docs_walkthrough;
 mod doctor;
+mod documented_commands;
 mod durability;
 mod entry_display;
 mod entry_lifecycle;

@@ -22,7 +22,7 @@ const TOOLS_TOKENS_MAX: f64 = 1_200.0;
 const TOKENIZER_ERROR: f64 = 0.08;
 
 /// Message for an empty entry name, the same as for a person.
-const NAMELESS: &str = "The name of an entry is empty: a code, an id or its beginning is wanted.";
+const NAMELESS: &str = "The name of an entry is empty: give a code, an id or its beginning.";
 
 fn add(home: &Path, title: &str, content: &str) -> String {
     let arguments = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
@@ -198,7 +198,7 @@ fn omitted_hits_are_reported_with_the_limit() {
     let found = said(&agent.call("search", &json!({"query": "zqflow rule", "budget": 80})));
     assert!(found.contains(" more did not fit; raise `budget`.\n"), "{found}");
     let found = said(&agent.call("search", &json!({"query": "zqflow rule", "budget": 1})));
-    assert!(found.starts_with("7 entries found, and none fits.\n"), "{found}");
+    assert!(found.starts_with("7 entries found, but none fits the budget.\n"), "{found}");
     agent.close();
 }
 
@@ -419,7 +419,10 @@ fn calls_without_a_node_fail_with_a_hint_and_work_once_it_runs() {
     let told = agent.refused("search", &json!({"query": "anything"}));
     let command = format!("klnode --home {}", home.path().display());
     assert!(told.contains(&format!("No node is running. Start one with `{command}`.")), "{told}");
-    assert!(told.contains(&format!("`{command} service` prints a service definition")), "{told}");
+    assert!(
+        told.contains(&format!("`{command} generate service` prints a service definition")),
+        "{told}"
+    );
     let (_node, _) = start(home.path());
     let found = agent.done("search", &json!({"query": "anything"}));
     assert_eq!(found["hits"], json!([]), "{found}");

@@ -66,7 +66,7 @@ fn evidence(scene: &Scene, rule: u64) -> Vec<String> {
 }
 
 #[test]
-fn an_outcome_has_what_the_agent_said_and_what_the_task_made_and_used() {
+fn an_outcome_has_the_report_of_the_agent_and_the_entries_made_and_used() {
     conforms("S004-150");
     conforms("S004-152");
     let scene = Scene::new();

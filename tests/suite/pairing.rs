@@ -530,7 +530,7 @@ fn an_unapproved_or_removed_peer_is_not_shown_as_paired() {
 
     here.json(&["peer", "remove", &key]);
     assert!(sync_here().contains("is refused"));
-    const AWAY: &str = "does not talk: this node is not paired with yours";
+    const AWAY: &str = "does not answer: this node is not paired with yours";
     let synced = eventually("it is told", || {
         let synced = there.type_in(&["peer", "sync"]);
         String::from_utf8_lossy(&synced.stdout).contains(AWAY).then_some(synced)

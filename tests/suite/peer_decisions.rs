@@ -73,10 +73,10 @@ fn a_node_cannot_be_its_own_peer_and_an_owner_cannot_leave_its_workspace() {
         &here,
         &["peer", "block", &key],
         2,
-        "That is this node itself, which it cannot block",
+        "The key or address is that of this node, which cannot block itself",
     );
     for verb in ["approve", "refuse", "remove"] {
-        expect_refused(&here, &["peer", verb, &key], 2, "That is this node itself");
+        expect_refused(&here, &["peer", verb, &key], 2, "which cannot");
     }
     expect_refused(&here, &["peer", "unblock", &key], 2, "is not blocked");
     assert_eq!(here.json(&["peer", "list"])["peers"], json!([]));

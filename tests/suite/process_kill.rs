@@ -243,7 +243,6 @@ enum Harm {
     Page(u64),
     /// The second half removed.
     Half,
-    /// Empty file.
     Empty,
 }
 

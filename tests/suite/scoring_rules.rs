@@ -25,7 +25,6 @@ use klnode_tests::test_engine::{Node, lesson};
 /// Page that maps each rule to its tests.
 const PAGE: &str = include_str!("../../docs/internals/scoring-rules.md");
 
-/// All settings.
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 
 /// Minimum number of rules under these headings.

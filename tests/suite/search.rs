@@ -267,7 +267,7 @@ fn a_hit_shows_a_few_tags_and_citations_within_its_token_cost() {
     let shown: Vec<String> =
         shown.map(|one| format!("doc:{}", one["evidence_ref"].as_str().unwrap())).collect();
     assert_eq!(shown, cited[..4]);
-    let left_out = json!("left out here: 13 more tags and 7 more citations");
+    let left_out = json!("not shown here: 13 more tags and 7 more citations");
     assert!(hit["caveats"].as_array().unwrap().contains(&left_out), "{hit}");
     assert!(answer["tokens"].as_u64().unwrap() > 100, "{}", answer["tokens"]);
     let printed = node.run(&ask).stdout;

@@ -65,6 +65,11 @@ fn every_decision_is_linked_from_the_index() {
 }
 
 #[test]
+fn every_document_is_linked_from_an_index() {
+    assert_none(&linked_documents(&repository().sources));
+}
+
+#[test]
 fn every_relative_link_leads_to_a_file() {
     assert_none(&live_links(&repository().sources, &repository().paths));
 }
@@ -233,6 +238,22 @@ fn linked_decisions(sources: &[Source]) -> Vec<Violation> {
     let missing = sources.iter().filter(is_decision).filter(|s| !linked.contains(&s.path));
     let way_out = "add a line to docs/adr/README.md";
     missing.map(|s| Violation::new(&s.path, 1, "is not in the index", way_out)).collect()
+}
+
+fn linked_documents(sources: &[Source]) -> Vec<Violation> {
+    const INDEXES: [&str; 3] = ["docs/README.md", "docs/guide/README.md", "docs/adr/README.md"];
+    let indexes = sources.iter().filter(|source| INDEXES.contains(&source.path.as_str()));
+    let linked: BTreeSet<String> = indexes
+        .flat_map(|index| links(&index.text).into_iter().map(|(_, to)| resolve(&index.path, &to)))
+        .flatten()
+        .collect();
+    let is_document = |source: &&Source| {
+        let path = source.path.as_str();
+        path.starts_with("docs/") && path.ends_with(".md") && path != INDEXES[0]
+    };
+    let missing = sources.iter().filter(is_document).filter(|s| !linked.contains(&s.path));
+    let way_out = "link it from docs/README.md or docs/guide/README.md";
+    missing.map(|s| Violation::new(&s.path, 1, "is linked from no index", way_out)).collect()
 }
 
 fn live_links(sources: &[Source], paths: &BTreeSet<String>) -> Vec<Violation> {
@@ -415,6 +436,19 @@ mod planted {
         ];
         expect_places(linked_decisions(&sources), &["docs/adr/0002-b.md:1"]);
         expect_places(linked_decisions(&sources[..1]), &["docs/adr/README.md:1"]);
+    }
+
+    #[test]
+    fn a_document_without_a_link_is_found() {
+        let sources = [
+            Source::new("docs/README.md", "[a](guide/a.md) [guide](guide/README.md)\n"),
+            Source::new("docs/guide/README.md", "[b](b.md), `[c](c.md)`\n"),
+            Source::new("docs/guide/a.md", ""),
+            Source::new("docs/guide/b.md", ""),
+            Source::new("docs/guide/c.md", ""),
+            Source::new("node/notes.md", ""),
+        ];
+        expect_places(linked_documents(&sources), &["docs/guide/c.md:1"]);
     }
 
     #[test]

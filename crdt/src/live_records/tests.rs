@@ -73,7 +73,7 @@ fn is_live(holding: &LiveRecords, record: &Record) -> bool {
 }
 
 #[test]
-fn a_later_record_of_a_slot_takes_the_place_of_an_earlier_one_whichever_came_first() {
+fn a_later_record_of_a_slot_replaces_an_earlier_one_in_any_order() {
     let [first, second] = [1, 2].map(|counter| sealed(1, counter, &[], titled("text", &[])));
     let mut held = LiveRecords::default();
     assert_eq!(held.merge(first.clone()).outcome, merged(&[], &[]));
@@ -85,7 +85,7 @@ fn a_later_record_of_a_slot_takes_the_place_of_an_earlier_one_whichever_came_fir
 }
 
 #[test]
-fn a_facet_takes_no_place_in_another() {
+fn facets_have_separate_live_records() {
     let claims = sealed(1, 1, &[], titled("text", &[]));
     let tally = sealed(2, 2, &[(place(1), 1)], Payload::Tally(Tally::default()));
     let held = holding(&[&claims, &tally, &retraction(3, 3, ONE_MARK)]);
@@ -96,7 +96,7 @@ fn a_facet_takes_no_place_in_another() {
 }
 
 #[test]
-fn two_signatures_in_one_place_are_proof_whatever_became_of_the_second() {
+fn two_records_of_one_version_prove_an_equivocation() {
     let [one, two] = ["one", "two"].map(|text| sealed(1, 1, &[], titled(text, &[])));
     let (less, more) = if one.digest() < two.digest() { (one, two) } else { (two, one) };
     let mut held = LiveRecords::default();
@@ -109,7 +109,7 @@ fn two_signatures_in_one_place_are_proof_whatever_became_of_the_second() {
 }
 
 #[test]
-fn a_header_without_payload_is_taken_only_where_its_author_has_retracted() {
+fn a_stripped_record_is_merged_only_after_a_retraction_of_its_author() {
     let bare = stripped(&sealed(1, 1, &[], titled("text", &[])));
     let mut held = holding(&[&sealed(2, 1, &[], titled("other", &[]))]);
     assert_eq!(held.merge(bare.clone()).outcome, MergeOutcome::Unexplained);
@@ -120,7 +120,7 @@ fn a_header_without_payload_is_taken_only_where_its_author_has_retracted() {
 }
 
 #[test]
-fn a_whole_record_takes_the_place_of_what_came_stripped_and_not_the_other_way_round() {
+fn a_whole_record_replaces_its_stripped_copy_and_never_the_reverse() {
     let whole = sealed(1, 1, &[], titled("text", &[ONE_MARK]));
     let mut held = holding(&[&retraction(1, 1, ONE_MARK), &stripped(&whole)]);
     assert_eq!(held.merge(stripped(&whole)).outcome, MergeOutcome::Known);
@@ -131,7 +131,7 @@ fn a_whole_record_takes_the_place_of_what_came_stripped_and_not_the_other_way_ro
 }
 
 #[test]
-fn a_retraction_erases_what_does_not_come_after_it_and_it_stays_erased() {
+fn a_retraction_erases_earlier_payloads_for_good() {
     let old = sealed(1, 1, &[], titled("taken back", &[]));
     let new = sealed(2, 1, &[], titled("said later", &[ONE_MARK]));
     let taken_back = retraction(1, 1, ONE_MARK);
@@ -148,7 +148,7 @@ fn a_retraction_erases_what_does_not_come_after_it_and_it_stays_erased() {
 }
 
 #[test]
-fn retractions_stay_beside_each_other() {
+fn a_later_retraction_does_not_cover_an_earlier_one() {
     let one = retraction(1, 1, ONE_MARK);
     let later = retraction(1, 2, OTHER_MARK);
     let mut held = holding(&[&one]);
@@ -158,7 +158,7 @@ fn retractions_stay_beside_each_other() {
 }
 
 #[test]
-fn what_came_stripped_hides_no_payload_until_it_came_whole() {
+fn a_stripped_record_covers_no_payload() {
     let old = sealed(1, 1, &[], titled("old", &[ONE_MARK]));
     let new = sealed(2, 1, &[(place(1), 1)], titled("new", &[ONE_MARK]));
     let mut held = holding(&[&retraction(1, 1, ONE_MARK), &old]);
@@ -169,7 +169,7 @@ fn what_came_stripped_hides_no_payload_until_it_came_whole() {
 }
 
 #[test]
-fn what_was_kept_for_its_payload_alone_goes_with_it() {
+fn a_covered_record_is_dropped_once_its_payload_is_erased() {
     let old = sealed(1, 1, &[], titled("old", &[ONE_MARK]));
     let apart = sealed(3, 1, &[], titled("apart", &[ONE_MARK]));
     let new = stripped(&sealed(2, 1, &[(place(1), 1)], titled("new", &[ONE_MARK])));
@@ -189,7 +189,7 @@ fn what_was_kept_for_its_payload_alone_goes_with_it() {
 }
 
 #[test]
-fn an_author_has_so_many_live_records_in_a_facet_and_no_more() {
+fn the_live_records_of_an_author_are_limited_per_facet() {
     let claims = |boot, absorbs: &[_]| sealed(boot, 1, absorbs, titled("text", &[ONE_MARK]));
     let taken_back = retraction(1, 1, ONE_MARK);
     let one = claims(1, &[]);
@@ -212,7 +212,7 @@ fn an_author_has_so_many_live_records_in_a_facet_and_no_more() {
 }
 
 #[test]
-fn joining_hears_a_retraction_before_what_it_explains() {
+fn a_join_merges_retractions_before_stripped_records() {
     // At least one of these records sorts before the retraction by digest.
     for boot in 2..10 {
         let bare = stripped(&sealed(boot, 1, &[], titled("text", &[])));
@@ -225,7 +225,7 @@ fn joining_hears_a_retraction_before_what_it_explains() {
 }
 
 #[test]
-fn what_a_store_held_is_put_together_as_it_was() {
+fn live_records_are_restored_from_the_records_of_a_store() {
     let claims = sealed(1, 1, &[], titled("text", &[]));
     let held = holding(&[&claims, &sealed(1, 1, &[], Payload::Tally(Tally::default()))]);
     let again = LiveRecords::from_held(held.records().cloned());
@@ -251,7 +251,7 @@ fn records(of: &[&Record]) -> EntryRecords {
 }
 
 #[test]
-fn of_a_forgotten_entry_the_tombstone_with_the_least_digest_is_kept_and_nothing_else() {
+fn a_forgotten_entry_keeps_only_the_tombstone_with_the_least_digest() {
     let [one, two] = [1, 2].map(tombstone);
     let (least, other) = if one.digest() < two.digest() { (one, two) } else { (two, one) };
     let claims = sealed(1, 1, &[], titled("text", &[]));
@@ -274,7 +274,7 @@ fn of_a_forgotten_entry_the_tombstone_with_the_least_digest_is_kept_and_nothing_
 }
 
 #[test]
-fn what_every_author_said_is_in_the_entry() {
+fn an_entry_has_the_claims_and_tallies_of_all_authors() {
     let own = sealed(1, 1, &[], titled("text", &[]));
     let at = Position {
         entry: entry(),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_encoder_writes_passes() {
+    fn output_of_the_encoder_passes() {
         let value = (1_u8, -5_i64, 3.5_f64, "text", Some(vec![(7_u64, true), (1 << 40, false)]));
         assert_eq!(walk(&rmp_serde::to_vec(&value).unwrap()), Ok(()));
         let long = vec!["a".repeat(300), "b".repeat(20)];
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_of_four_gigabytes_is_refused_without_reading_on() {
+    fn a_length_of_four_gigabytes_is_truncated_input() {
         assert_eq!(walk(&[0xdb, 0xff, 0xff, 0xff, 0xff, b'x']), Err(Malformed::Truncated));
         assert_eq!(walk(&[0xc6, 0xff, 0xff, 0xff, 0xff]), Err(Malformed::Truncated));
         assert_eq!(walk(&[0xdd, 0xff, 0xff, 0xff, 0xff]), Err(Malformed::Truncated));

@@ -251,7 +251,7 @@ impl NetworkActor {
             RateDecision::TooOften => self.ban(peer, now + pairing_rate_limit::AWAY),
             RateDecision::TooMany => self.close_connections(peer),
         }
-        tracing::debug!(%peer, "Pairing request dropped by the rate limit");
+        tracing::debug!(%peer, "The rate limit dropped a pairing request");
         false
     }
 
@@ -289,7 +289,7 @@ impl NetworkActor {
                 if frame.len() > self.frame_bytes_max(protocol) {
                     tracing::error!(
                         bytes = frame.len(),
-                        "Answer exceeds the frame limit; not sent"
+                        "An answer exceeds the frame limit; it was not sent"
                     );
                 } else {
                     let behaviour = self.swarm.behaviour_mut().exchanges(protocol);

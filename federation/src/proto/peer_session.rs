@@ -312,8 +312,8 @@ pub(super) struct PeerSession {
     pub(super) answering: Option<ReconcileServer>,
     /// True if the peer's outbox must be read from the start.
     pub(super) must_reread: bool,
-    /// True while it is being read from the start and nothing was applied yet; a new session then
-    /// starts there again.
+    /// True while the peer's outbox is read from the start and no page was applied yet. If the session
+    /// ends in that state, the next one reads from the start again.
     pub(super) is_rereading: bool,
     /// Number of recent reads from the start.
     rereads: u32,

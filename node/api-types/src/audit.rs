@@ -23,7 +23,8 @@ pub struct AuditQuery {
 /// One page of an audit. The counts of all pages add up to the total.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditReportPage {
-    /// The health numbers of this page.
+    /// Health numbers of this page's entries; on the first page of all workspaces also those that
+    /// belong to no entry. The totals are the sums over all pages.
     pub counts: AuditCounts,
     /// Number of entries by the first level of their tags.
     pub tags: BTreeMap<String, u64>,

@@ -47,7 +47,7 @@ pub struct OtherAuthorValue {
     pub author_name: String,
     /// The field: a set, a register, or `evidence`.
     pub field: String,
-    /// The value.
+    /// The element or value that the author contributed.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ pub struct ProposedClaim {
     pub author: String,
     /// This node's name for the author.
     pub author_name: String,
-    /// The field.
+    /// The name of the field that the claim sets.
     pub register: String,
     /// The proposed value.
     pub text: String,

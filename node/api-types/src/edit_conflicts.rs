@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// One of the concurrent versions of a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FieldVersion {
-    /// The field.
+    /// The name of the field, such as `title`.
     pub field: String,
     /// The number within the field, from 1 for the oldest.
     pub number: usize,
@@ -78,7 +78,7 @@ pub struct ResolveResult {
 /// A field whose conflict was resolved.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ResolvedField {
-    /// The field.
+    /// The name of the field, such as `title`.
     pub field: String,
     /// The number of the version that was kept; absent if a new text replaced all versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ const MESSAGE_CHARACTERS_MAX: usize = 2_000;
 /// The body of an error response: `{"error": {...}}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorBody {
-    /// The error.
+    /// Kind, message and hint of the error.
     pub error: ErrorDetail,
 }
 

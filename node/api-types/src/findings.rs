@@ -79,7 +79,7 @@ pub struct TaskFinding {
     pub once: bool,
 }
 
-/// Selects findings.
+/// The query parameters that select findings of a task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -96,7 +96,7 @@ pub struct FindingsQuery {
 /// Findings, those of the task first, each sorted by number.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Findings {
-    /// The findings.
+    /// The findings; a forgotten one has no text.
     pub findings: Vec<TaskFinding>,
     /// The number of findings that were handed down from parent tasks.
     pub handed_down: u32,

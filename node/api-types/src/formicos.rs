@@ -24,10 +24,10 @@ pub struct KnowledgeQuery {
     pub limit: Option<usize>,
 }
 
-/// Knowledge items.
+/// A list of knowledge items, as FormicOS names entries.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeItems {
-    /// The items.
+    /// The listed items.
     pub items: Vec<KnowledgeItem>,
     /// The number of items.
     pub total: usize,
@@ -37,7 +37,7 @@ pub struct KnowledgeItems {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct KnowledgeSearchQuery {
-    /// The question.
+    /// The question in plain words.
     #[serde(default)]
     pub q: String,
     /// Only items of this type.
@@ -75,7 +75,7 @@ pub struct KnowledgeItem {
     pub code: String,
     /// The entry type.
     pub entry_type: String,
-    /// The sub-type.
+    /// The sub-type of the entry, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_type: Option<String>,
     /// The status on this node.
@@ -83,14 +83,14 @@ pub struct KnowledgeItem {
     /// `positive`, `negative` or `neutral`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polarity: Option<String>,
-    /// The title.
+    /// The title of the entry.
     pub title: String,
     /// The text; in a search result as much of it as the answer shows.
     pub content: String,
-    /// One sentence.
+    /// The summary in one sentence, in a search result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The tags.
+    /// The tags of the entry.
     pub domains: Vec<String>,
     /// Successes of the confidence.
     pub conf_alpha: f64,
@@ -100,7 +100,7 @@ pub struct KnowledgeItem {
     pub confidence: f64,
     /// The decay class.
     pub decay_class: String,
-    /// The thread.
+    /// The name of the thread; absent if the entry is in none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
     /// This node's name for the workspace.
@@ -161,7 +161,7 @@ pub struct KnowledgeActed {
     pub ok: bool,
     /// The entry's id.
     pub entry_id: String,
-    /// The action.
+    /// The action that was carried out.
     pub action: String,
 }
 
@@ -190,7 +190,7 @@ pub struct KnowledgeAnnotated {
     pub ok: bool,
     /// The entry's id.
     pub entry_id: String,
-    /// True.
+    /// Always true; FormicOS clients read it.
     pub annotated: bool,
 }
 
@@ -260,7 +260,7 @@ pub struct BriefingInsight {
     pub id: String,
     /// `action_required`, `attention` or `info`.
     pub severity: String,
-    /// The category.
+    /// The category, such as `contradiction` or `performance`.
     pub category: String,
     /// The name of the rule.
     pub title: String,
@@ -278,7 +278,7 @@ pub struct BriefingInsight {
 /// A task that would settle an insight.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SuggestedColony {
-    /// The goal.
+    /// The goal of the task.
     pub task: String,
     /// The role of the agent.
     pub caste: String,
@@ -300,7 +300,7 @@ pub struct ColonyOutcomes {
     pub workspace_id: String,
     /// The length of the period.
     pub period: String,
-    /// The totals.
+    /// The totals of all outcomes in the period.
     pub summary: ColonySummary,
     /// The outcomes, the latest begun first.
     pub outcomes: Vec<ColonyOutcome>,

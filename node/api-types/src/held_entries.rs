@@ -21,7 +21,7 @@ pub struct HeldEntry {
     pub id: String,
     /// The entry's citation code.
     pub code: String,
-    /// The title.
+    /// The title of the entry.
     pub title: String,
     /// The workspace of the entry.
     pub workspace: String,

@@ -64,7 +64,7 @@ pub struct HistoryRecord {
     pub caller: Option<HistoryCaller>,
 }
 
-/// One claim.
+/// One claim of a record: a change of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HistoryItem {
     /// When it was made, in milliseconds since 1970.
@@ -73,7 +73,7 @@ pub struct HistoryItem {
     pub field: String,
     /// How the claim changed the field.
     pub act: ClaimEffect,
-    /// The text.
+    /// The value that was set, added or withdrawn, as text.
     pub value: String,
 }
 

@@ -56,12 +56,12 @@ pub struct ImportedSource {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImportedCitation {
-    /// The evidence.
+    /// The evidence as `KIND:REF`, such as `commit:1a2b3c4`.
     pub evidence: String,
-    /// The name that the file gives.
+    /// The name of the person or program that cited the evidence, as the file gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cited_by: Option<String>,
-    /// The date that the file gives.
+    /// The time of the citation, in the words of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cited_at: Option<String>,
 }

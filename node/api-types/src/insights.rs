@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Selects insights.
+/// The query parameters that select insights.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -49,7 +49,7 @@ pub struct ListedInsight {
     /// A task that would settle the matter, for contradictions, coverage gaps and stale clusters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<ProposedTask>,
-    /// The evidence.
+    /// The entries and numbers that the rule rests on.
     pub evidence: Vec<EvidenceItem>,
     /// When it was dismissed, in milliseconds since 1970; absent if it was not, or if it has other
     /// evidence since.
@@ -82,7 +82,7 @@ pub struct EvidenceItem {
 /// The result of dismissing an insight, or of taking the dismissal back.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InsightDismissal {
-    /// The insight.
+    /// The insight after the request.
     pub insight: ListedInsight,
     /// True if the request changed nothing.
     pub already: bool,

@@ -68,7 +68,7 @@ pub struct JoiningNode {
     pub peer: String,
     /// The name that the node chose for itself.
     pub name: String,
-    /// The request.
+    /// The request to join, with its state.
     pub request: PendingJoin,
 }
 

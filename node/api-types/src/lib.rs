@@ -377,10 +377,11 @@ pub struct Entry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_days_ago: Option<u32>,
     /// Finished root tasks in which the entry was served since the last observation in its favour.
-    /// Only if one entry is requested.
+    /// Only in a listing or if one entry is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_tasks: Option<u32>,
-    /// The number of such tasks after which the entry is archived. Only if one entry is requested.
+    /// The number of such tasks after which the entry is archived. Only in a listing or if one
+    /// entry is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive_after: Option<u32>,
     /// The newest of the claims counted in `proposals`, if one entry is requested. A listing

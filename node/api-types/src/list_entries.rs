@@ -50,7 +50,7 @@ pub struct ListQuery {
 /// A page of a listing.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EntryPage {
-    /// The entries.
+    /// The entries of this page, in the requested order.
     pub entries: Vec<Entry>,
     /// The cursor of the next page; absent on the last page.
     pub next: Option<String>,

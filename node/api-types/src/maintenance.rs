@@ -91,7 +91,7 @@ pub struct JournalItem {
     /// The titles of the entries, in the same order; empty for an entry whose gate is shut.
     #[serde(default)]
     pub titles: Vec<String>,
-    /// The reason.
+    /// The reason for the action or the proposal, as text.
     pub why: String,
     /// True if one of the entries is not this node's own.
     pub foreign: bool,

@@ -4,7 +4,7 @@ use super::Outcome;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// Selects outcomes.
+/// The query parameters that select outcomes of tasks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -68,7 +68,7 @@ pub struct OutcomeTotals {
 pub struct StrategyTotals {
     /// The strategy as the agents named it.
     pub strategy: String,
-    /// Its totals.
+    /// The totals of the tasks with this strategy.
     #[serde(flatten)]
     pub totals: OutcomeTotals,
 }
@@ -89,7 +89,7 @@ pub struct FinishedOutcome {
     pub finished: u64,
     /// The time from beginning to end, in milliseconds.
     pub duration_millis: u64,
-    /// The outcome.
+    /// How the task ended.
     pub outcome: Outcome,
     /// The quality of the work, in [0, 1].
     pub quality: f64,

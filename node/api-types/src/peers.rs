@@ -38,7 +38,7 @@ pub struct IssuedTicket {
     pub is_unprotected: bool,
 }
 
-/// Another node.
+/// Another node that is paired, waits to be paired, or was blocked.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Peer {
     /// The peer's public key.
@@ -208,7 +208,7 @@ pub enum PeerDecision {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeerDecisionRequest {
-    /// The decision.
+    /// What the operator decides.
     pub decision: PeerDecision,
     /// The six digits that the other machine shows; required to approve a request to join by
     /// address.
@@ -330,7 +330,7 @@ pub struct SyncResult {
     pub sent: u64,
 }
 
-/// A workspace.
+/// A workspace of this node, with its members.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Workspace {
     /// The workspace's id.
@@ -409,7 +409,7 @@ pub struct RemovedMember {
     pub since: u64,
 }
 
-/// All workspaces.
+/// All workspaces that this node knows.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Workspaces {
     /// The workspaces, sorted by name.

@@ -79,14 +79,14 @@ pub struct PlaybookQuery {
     pub version: Option<String>,
 }
 
-/// A playbook.
+/// A playbook with its text, sections and version.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Playbook {
     /// The playbook's id.
     pub id: String,
     /// Its citation code.
     pub code: String,
-    /// Its title.
+    /// The title of the playbook.
     pub title: String,
     /// The name of its workspace.
     pub workspace: String,
@@ -117,7 +117,7 @@ pub struct Playbook {
 pub struct PlaybookSection {
     /// The name to ask for it, as in `P-7F3KQ2MX#releasing`.
     pub slug: String,
-    /// Its heading.
+    /// The text of its heading.
     pub title: String,
     /// The level of its heading, 1 to 6; 0 for text before the first heading.
     pub level: u8,
@@ -149,7 +149,7 @@ pub struct PlaybookSummary {
     pub id: String,
     /// Its citation code.
     pub code: String,
-    /// Its title.
+    /// The title of the playbook.
     pub title: String,
     /// The name of its workspace.
     pub workspace: String,

@@ -52,7 +52,7 @@ pub struct QuarantinedRecord {
 /// A text of a record in quarantine.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct QuarantinedText {
-    /// The field.
+    /// The name of the field that holds the text.
     pub field: String,
     /// The text, with placeholders for the parts that were removed.
     pub text: String,

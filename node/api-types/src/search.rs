@@ -15,7 +15,7 @@ pub const TOO_LONG: &str = "the token budget is spent";
 /// Reason for leaving out an entry: untried entries have few places, independent of the limit.
 pub const UNTRIED: &str = "untried on this node, and the places for untried entries are taken";
 
-/// A search.
+/// A question, with the filters and limits of its answer.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
@@ -234,7 +234,7 @@ pub struct Hit {
     pub decay_class: Option<String>,
     /// The title, one line.
     pub title: String,
-    /// One sentence.
+    /// The summary in one sentence.
     pub one_liner: String,
     /// The text, as much of it as `form` says; `…` marks omissions.
     pub content: String,

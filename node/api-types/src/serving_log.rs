@@ -23,7 +23,7 @@ pub struct ServingLogQuery {
 pub struct ServingLog {
     /// Milliseconds since 1970, by the node's clock.
     pub as_of: u64,
-    /// The answers.
+    /// The answers that this node gave.
     pub answers: Vec<ServedAnswer>,
     /// True if the log holds older answers.
     pub more: bool,

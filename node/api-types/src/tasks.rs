@@ -27,7 +27,7 @@ pub struct NewTask {
     pub checkout: Option<String>,
 }
 
-/// A task.
+/// A piece of work of an agent: its goal, state and result.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Task {
     /// The name of the task.
@@ -142,7 +142,7 @@ pub struct TasksQuery {
 /// Tasks, newest first.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Tasks {
-    /// The tasks.
+    /// The tasks of this page.
     pub tasks: Vec<Task>,
     /// True if there are older tasks.
     pub more: bool,

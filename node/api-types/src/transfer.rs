@@ -20,7 +20,7 @@ pub enum ProgressLine<T> {
 /// Progress of a long operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Progress {
-    /// Units of work done.
+    /// Work done so far, in the unit of `total`. The unit depends on the operation.
     pub done: u64,
     /// Units of work in total.
     pub total: u64,

@@ -40,7 +40,7 @@ pub struct Usage {
 pub struct UsageDay {
     /// The day in UTC, such as 2026-11-15.
     pub day: String,
-    /// The numbers.
+    /// Cost and benefit of the answers of this day.
     #[serde(flatten)]
     pub used: UsageNumbers,
 }
@@ -53,7 +53,7 @@ pub struct UsageGroup {
     /// The key of the author or peer; absent for a caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The numbers.
+    /// Cost and benefit of the answers served to this group.
     #[serde(flatten)]
     pub used: UsageNumbers,
 }
@@ -65,7 +65,7 @@ pub struct UsageNumbers {
     pub answers: u64,
     /// Tokens of the served answers.
     pub tokens: u64,
-    /// Hits served.
+    /// Entries in those answers; an entry counts in each answer.
     pub hits: u64,
     /// Hits that helped.
     pub used: u64,

@@ -20,7 +20,8 @@ pub struct AddResult {
     /// The thread to which the entry is limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// The automatic citation, if no evidence was given.
+    /// The citation that the node added as `KIND:REF`, because this memory requires evidence and
+    /// none was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cited: Option<String>,
     /// A workspace whose owner or admin declared the caller's checkout as its own, if the checkout
@@ -238,7 +239,7 @@ pub struct AcceptResult {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveThread {
-    /// The thread.
+    /// The name of the thread.
     pub thread: String,
     /// Only entries of this workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,7 +252,7 @@ pub struct ArchiveThread {
 /// The result of archiving a thread.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ArchivedThread {
-    /// The thread.
+    /// The name of the thread.
     pub thread: String,
     /// The number of entries that were archived or brought back.
     pub entries: u64,

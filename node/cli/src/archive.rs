@@ -37,7 +37,7 @@ pub struct Archive {
     /// With --older-than or --stale: list the entries without archiving them.
     #[arg(long, conflicts_with_all = ["entry", "thread"])]
     pub dry_run: bool,
-    /// Bring it back from the archive.
+    /// Bring the entry, or the entries of the thread, back from the archive.
     #[arg(long, conflicts_with_all = ["older_than", "stale"])]
     pub undo: bool,
 }

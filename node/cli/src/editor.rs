@@ -62,7 +62,9 @@ impl Draft {
     pub(super) fn edit(&self, open: &mut OpenEditor<'_>) -> Result<Option<String>, VerbError> {
         match open(&self.file) {
             Ok(true) => {}
-            Ok(false) => return Err(self.keep("The editor ended with an error.")),
+            Ok(false) => {
+                return Err(self.keep("The editor ended with an error, so nothing was written."));
+            }
             Err(error) => {
                 self.remove();
                 let message = format!("Cannot start the editor: {error}. Set VISUAL or EDITOR.");

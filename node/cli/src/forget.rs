@@ -67,7 +67,7 @@ impl Forget {
             (true, false) => "was forgotten before",
             (true, true) => "was forgotten before, and is gone from every file here",
         };
-        let reply = gone(&done, what);
+        let reply = removal_reply(&done, what);
         let note = format!(
             "Run `klnode forget {} --status` to see which peers have erased it.\n",
             done.code
@@ -84,7 +84,7 @@ impl Forget {
         };
         let done: ChangeResult =
             client.send_json(Method::POST, &entry_path(&entry, "/retract")?, &()).await?;
-        let Some(author) = &done.remains_by else { return Ok(gone(&done, "retracted")) };
+        let Some(author) = &done.remains_by else { return Ok(removal_reply(&done, "retracted")) };
         let text = format!(
             "{}  only your own statements were withdrawn: the text by {} is not yours to retract \
              and stays\n",
@@ -143,7 +143,7 @@ fn is_code_of(text: &str, id: &str) -> bool {
 }
 
 /// The reply for an entry that is gone, with its title.
-fn gone(done: &ChangeResult, what: &str) -> Reply {
+fn removal_reply(done: &ChangeResult, what: &str) -> Reply {
     let title = done.title.as_deref().map(|title| format!(": {}", printable(title)));
     Reply::new(done, format!("{}  {what}{}\n", done.code, title.unwrap_or_default()))
 }
@@ -159,7 +159,7 @@ fn erased(receipts: &Receipts) -> String {
             0 => String::new(),
             told => {
                 let others = plural::counted(u64::from(told), "other", "others");
-                format!("; told {others}, {} erased it", one.acknowledged)
+                format!("; it told {others}, and {} erased it", one.acknowledged)
             }
         };
         format!("{} ({})  {what}{told}\n", printable(&one.name), &one.peer[..8])
@@ -184,7 +184,7 @@ mod tests {
             acknowledged: 0,
         };
         let text = erased(&Receipts { id: String::new(), peers: vec![of(1), of(2)] });
-        assert!(text.contains("; told 1 other, 0 erased it\n"), "{text}");
-        assert!(text.contains("; told 2 others, 0 erased it\n"), "{text}");
+        assert!(text.contains("; it told 1 other, and 0 erased it\n"), "{text}");
+        assert!(text.contains("; it told 2 others, and 0 erased it\n"), "{text}");
     }
 }

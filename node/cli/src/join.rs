@@ -139,8 +139,10 @@ fn result(joined: &JoinResponse) -> String {
         }
         (Some(workspace), ..) => format!("Joined {name}, as a member of `{workspace}`.\n"),
         (None, true, _) => format!("Joined {name}: another machine of yours.\n"),
-        (None, false, false) => format!("Joined {name}: a peer, and a member of nothing yet.\n"),
-        (None, false, true) => format!("Asked {name}, whose operator decides.\n"),
+        (None, false, false) => {
+            format!("Joined {name}: a peer, but not yet a member of a workspace.\n")
+        }
+        (None, false, true) => format!("Asked {name}; its operator decides.\n"),
     };
     if let Some(code) = &joined.code {
         text.push_str(&format!(
@@ -192,11 +194,14 @@ mod tests {
         assert_eq!(told(false, None, false), format!("Paired with vm already; {see}"));
         let mine = format!("Paired with vm already: another machine of yours; {see}");
         assert_eq!(told(true, None, false), mine);
-        assert!(told(false, None, true).starts_with("Asked vm, whose operator decides.\n"));
+        assert!(told(false, None, true).starts_with("Asked vm; its operator decides.\n"));
         let ticket = told(true, Some("123 456"), false);
         assert!(ticket.starts_with("Joined vm: another machine of yours.\nCode 123"), "{ticket}");
         let peer = told(false, Some("123 456"), false);
-        assert!(peer.starts_with("Joined vm: a peer, and a member of nothing yet.\n"), "{peer}");
+        assert!(
+            peer.starts_with("Joined vm: a peer, but not yet a member of a workspace.\n"),
+            "{peer}"
+        );
     }
 
     #[test]

@@ -318,12 +318,7 @@ pub enum VerbError {
     Interrupted(String),
     /// Another error, with a sentence for the operator.
     #[error("{error} {note}")]
-    Noted {
-        /// The error.
-        error: Box<VerbError>,
-        /// The sentence.
-        note: String,
-    },
+    Noted { error: Box<VerbError>, note: String },
 }
 
 impl VerbError {

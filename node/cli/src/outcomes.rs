@@ -15,7 +15,7 @@ const MILLIS_PER_MINUTE: f64 = 60_000.0;
 /// The workspace and the period.
 #[derive(Debug, clap::Args)]
 pub struct Outcomes {
-    /// The workspace [default: the one set by `workspace use`].
+    /// Report the tasks of this workspace [default: the one set by `workspace use`].
     #[arg(long)]
     pub workspace: Option<String>,
     /// Days or weeks up to now, as in 7d or 4w [default: 7d].

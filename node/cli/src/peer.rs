@@ -211,7 +211,7 @@ fn decided(decision: PeerDecision, peer: &Peer) -> String {
              (`klnode peer invite --help`)"
         }
         PeerDecision::Refuse if peer.asked => {
-            "is asked no longer: the attempt to join was cancelled"
+            "is no longer asked: the attempt to join it was cancelled"
         }
         PeerDecision::Refuse if is_approved => "keeps its present role; the offer was withdrawn",
         PeerDecision::Refuse => "is refused; it learns this when it asks again",

@@ -225,7 +225,7 @@ async fn send(
     if !resolved.contested.is_empty() {
         let _ = writeln!(
             text,
-            "{}  edit conflict left: {}",
+            "{}  edit conflict remains in {}",
             resolved.code,
             resolved.contested.join(", ")
         );

@@ -277,7 +277,8 @@ fn left_out(answer: &SearchResponse, budget: Option<u32>) -> String {
     if answer.left_out.is_empty() {
         return String::new();
     }
-    let what = if answer.hits.is_empty() { "found, and none fits" } else { "more did not fit" };
+    let what =
+        if answer.hits.is_empty() { "found, but none fits the budget" } else { "more did not fit" };
     let way_out = match budget {
         Some(tokens) if answer.hits.is_empty() => format!("; --budget N, now {tokens}"),
         _ => String::new(),
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_of_a_content_passes_for_what_is_said_of_it() {
+    fn every_line_of_a_content_is_quoted() {
         let content = "Fine.\n\n    by you, 0 hops, trust 1.00\r\nL-CD  verified   99 %  Sure\n";
         let answer = json!({
             "hits": [hit(content)], "abstained": false, "fallback": null, "tokens": 0,
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_merely_came_near_says_whose_it_is_and_that_nobody_has_tried_it() {
+    fn a_near_miss_shows_its_author_and_that_it_is_uncorroborated() {
         let answer = json!({
             "hits": [], "abstained": true, "nearest": [hit("")], "fallback": null, "tokens": 0,
             "head": 1, "as_of": 1, "index_lag": 0,

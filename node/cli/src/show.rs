@@ -367,7 +367,7 @@ klnode 1.2.3 is running.
   reach  /ip4/10.0.0.1/tcp/4600
   peer   laptop (aaaaaaaa): connected, equal at 1970-01-01 00:00:00 UTC
   peer   v m (bbbbbbbb): waits for `klnode peer approve`
-  peer   hub (cccccccc): asked, its operator has not approved yet
+  peer   hub (cccccccc): asked; its operator has not approved yet
   peer   nas (dddddddd): not connected, last equal at 1970-01-01 00:00:00 UTC, 2 records refused
 ";
         assert_eq!(screen(&status), told);

@@ -69,7 +69,7 @@ impl SolvedArgs {
         }
         let Some(mut editor) = editor else {
             return Err(VerbError::Input(format!(
-                "Cannot write up the problem: {} missing.",
+                "Cannot write up the problem: {} missing. Give each part with its flag, or run the command on a terminal.",
                 listed(&missing)
             )));
         };

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_verb_that_tells_something_itself_is_not_talked_over() {
+    fn the_progress_of_a_verb_replaces_the_waiting_message() {
         let (mut heard, seen) = (Heard::default(), Heard::default());
         let told = heard.clone();
         let shared = SharedProgress::new(&mut heard);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_waited_for_is_told_until_the_answer_is_there_and_gone_then() {
+    fn the_waiting_message_is_shown_until_the_answer_and_then_cleared() {
         assert_eq!(heard_until(0), ["clear", "clear"]);
         assert_eq!(heard_until(3), ["clear", "waiting for vm", "waiting for vm", "clear"]);
     }

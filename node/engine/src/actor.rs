@@ -118,7 +118,7 @@ impl Handle {
     pub fn note(&self, command: Command) {
         let (reply, _) = oneshot::channel();
         if self.requests.try_send(Request::Do(Box::new(command), reply)).is_err() {
-            tracing::debug!("The writer queue is full; dropped a best-effort command.");
+            tracing::debug!("The writer queue is full; dropped a best-effort command");
         }
     }
 

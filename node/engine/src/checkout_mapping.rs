@@ -23,7 +23,8 @@ impl Transaction<'_> {
                     return Err(Rejection::Invalid { field: "checkout", problem });
                 }
                 if !batch.put_checkout(*at, row)? {
-                    let problem = format!("is one too many: {CHECKOUTS_MAX} are mapped already");
+                    let problem =
+                        format!("is one too many: {CHECKOUTS_MAX} checkouts are mapped already");
                     return Err(Rejection::Invalid { field: "checkout", problem });
                 }
             }

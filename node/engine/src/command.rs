@@ -50,16 +50,16 @@ pub enum Command {
     Claim {
         /// The entry that the claims are about.
         entry: EntryId,
-        /// Signed together, as one record.
+        /// The claims, which are signed together as one record.
         claims: Vec<ClaimEdit>,
     },
     /// Adds an observation to this node's counter on an entry.
     Observe {
         /// The observed entry.
         entry: EntryId,
-        /// Success, failure or confirmation.
+        /// The kind of observation: success, failure or confirmation.
         of: Observation,
-        /// In thousandths of one observation.
+        /// The size of the observation, in thousandths of one observation.
         amount: Thousandths,
     },
     /// Declares this node's observations of an entry void.
@@ -92,9 +92,9 @@ pub enum Command {
     },
     /// Notes that the operator released flagged passages of an entry for peers and agents.
     ReleasePassages {
-        /// The entry that has them.
+        /// The entry that contains the passages.
         entry: EntryId,
-        /// The numbers of the passages.
+        /// The numbers of the passages, as the disclosure rules compute them.
         numbers: Vec<u64>,
     },
     /// Stores prior evidence that an import carries for an entry.
@@ -113,7 +113,7 @@ pub enum Command {
         /// The newest date that the file states for the entry.
         dated: Option<WallTime>,
     },
-    /// Adds a row to the serving log.
+    /// Adds a row to the log of entries served to callers.
     Served(ServedRow),
     /// Records a confirmation by a caller that may have received the entry from this node. Such
     /// confirmations have their own counter and are no evidence.
@@ -150,7 +150,7 @@ pub enum Command {
     As {
         /// The label of the caller.
         caller: CallerRow,
-        /// The command to run for it.
+        /// The command to run for the caller.
         command: Box<Command>,
     },
 }
@@ -275,7 +275,7 @@ pub struct NewEntry {
     pub memory: Memory,
     /// The entry type.
     pub kind: EntryType,
-    /// A single line.
+    /// The title, on a single line.
     pub title: String,
     /// The text in which the knowledge is written down.
     pub content: String,
@@ -303,7 +303,7 @@ pub struct SourceKey {
 pub struct Promotion {
     /// The entry to create.
     pub new: NewEntry,
-    /// The entry it is derived from.
+    /// The entry from which the new one is derived.
     pub source: EntryId,
     /// The person's key that approved the promotion, if any.
     pub approved_by: Option<AuthorId>,
@@ -331,12 +331,12 @@ pub enum CheckoutCommand {
     Unmap([u8; 16]),
 }
 
-/// Origin of a record.
+/// The node that a record came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordSource {
-    /// This node wrote it.
+    /// This node wrote the record.
     Local,
-    /// A peer delivered it.
+    /// This peer delivered the record, whether or not it is the author.
     Peer(AuthorId),
 }
 
@@ -355,9 +355,9 @@ pub struct DeliveredRecord {
 pub enum ScreenDecision {
     /// Merge the record.
     Admit,
-    /// Hold it in quarantine until the operator decides; carries the reason.
+    /// Hold the record in quarantine until the operator decides; carries the reason.
     Quarantine(String),
-    /// Do not store it; carries the reason.
+    /// Do not store the record; carries the reason.
     Refuse(String),
 }
 

@@ -192,7 +192,7 @@ impl Engine {
     ) -> Vec<Result<Receipt, Rejection>> {
         let stepped = catch_unwind(AssertUnwindSafe(|| self.step(commands, now)));
         stepped.unwrap_or_else(|_| {
-            tracing::error!("The writer panicked, probably on damaged data; continuing.");
+            tracing::error!("The writer panicked, probably on damaged data, and continues; run `klnode check store`");
             self.recover();
             let is_alone = commands.len() == 1 && !self.unflushed.is_missing();
             if is_alone || self.fault.is_some() || self.may_be_written {

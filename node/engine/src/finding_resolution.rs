@@ -137,8 +137,8 @@ impl Transaction<'_> {
         Ok(FindingReceipt::Settled(fate))
     }
 
-    /// Queues the matching findings that have no entry, now that a kept finding gives them one to
-    /// confirm.
+    /// Marks the matching findings without an entry as unsettled, so that they are compared again
+    /// and can confirm the entry of the kept finding, which is settled now.
     fn queue_matches(
         &self,
         batch: &Batch,

@@ -68,8 +68,10 @@ impl Transaction<'_> {
         }
         let held = batch.findings_of(task)?;
         if held.len() >= TASK_FINDINGS_MAX {
-            let problem =
-                format!("of this task number {}; {TASK_FINDINGS_MAX} are allowed", held.len());
+            let problem = format!(
+                "are too many: this task has {}, and {TASK_FINDINGS_MAX} are allowed",
+                held.len()
+            );
             return Err(invalid_finding("findings", problem));
         }
         let number = held.last().map_or(0, |(at, _)| at.number).saturating_add(1);

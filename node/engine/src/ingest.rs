@@ -323,7 +323,7 @@ impl Transaction<'_> {
             // The claims do not fit into one record; then both records stay with the nodes that
             // hold them.
             Err(refusal) => {
-                tracing::warn!(%entry, %refusal, "Own records of two processes do not fit into one.");
+                tracing::warn!(%entry, %refusal, "Two records of this author exceed the size of one, so both are kept");
                 Ok(())
             }
         }

@@ -10,7 +10,7 @@ use klnode_crdt::time::Clock;
 use klnode_scoring::cooccurrence;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A random source.
+/// A random source, which fills the given buffer.
 pub(super) type Entropy = Box<dyn FnMut(&mut [u8]) + Send>;
 
 /// The author identity of this node, with the state needed to write its records.

@@ -55,7 +55,7 @@ impl Transaction<'_> {
         })?;
         // The author's session is primed: repeating one's own text confirms nothing.
         if let Some(session) = self.session() {
-            batch.prime(Recipient::session(&session), &[entry], self.now)?;
+            batch.mark_served(Recipient::session(&session), &[entry], self.now)?;
         }
         Ok(Receipt::Created(entry))
     }
@@ -276,7 +276,7 @@ fn claims_of(new: &NewEntry) -> Vec<ClaimEdit> {
 
 /// Checks an imported entry against the rules and the limits of the format without writing it. The
 /// record is signed with a dummy key and discarded by the caller.
-pub fn rehearse(new: &NewEntry, source: &SourceKey) -> Result<Record, Rejection> {
+pub fn dry_run_import(new: &NewEntry, source: &SourceKey) -> Result<Record, Rejection> {
     entry_validation::new_entry(new)?;
     entry_validation::check_imported_links(new)?;
     let origin = imported(new, source);

@@ -84,7 +84,7 @@ impl Transaction<'_> {
         if let ClientProcess::Known(lineage) = caller.client_process {
             let below = lineage.processes().map(Recipient::below_client);
             for recipient in lineage.nearest().map(Recipient::client).into_iter().chain(below) {
-                batch.prime(recipient, entries, self.now)?;
+                batch.mark_served(recipient, entries, self.now)?;
             }
         }
         let primed_for = self.writer.tasks.user_primed_for;

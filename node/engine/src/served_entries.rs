@@ -33,7 +33,7 @@ impl Transaction<'_> {
             }
         }
         if let Some(session) = &row.session {
-            batch.prime(Recipient::session(session), &row.entries, self.now)?;
+            batch.mark_served(Recipient::session(session), &row.entries, self.now)?;
         }
         self.note_read(batch, &row.entries)?;
         if row.is_unrecorded {

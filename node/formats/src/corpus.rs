@@ -22,7 +22,6 @@ use std::path::{Path, PathBuf};
 /// A file or a folder in one format.
 #[derive(Clone, Debug)]
 pub struct SourceCorpus {
-    /// The format.
     pub format: FileFormat,
     /// The folder to which the paths of files are relative.
     pub root: PathBuf,

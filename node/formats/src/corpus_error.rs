@@ -11,37 +11,24 @@ pub enum CorpusError {
     /// The path cannot be read.
     #[error("Cannot read {path}: {source}.")]
     Io {
-        /// The path.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
     /// No format fits.
     #[error("{path} has no format that klnode knows.")]
-    Unknown {
-        /// The path.
-        path: PathBuf,
-    },
+    Unknown { path: PathBuf },
     /// Several formats fit.
     #[error("{path} holds knowledge in several formats: {}.", formats.join(", "))]
     Several {
-        /// The path.
         path: PathBuf,
         /// The names of the formats.
         formats: Vec<String>,
     },
     /// The folder has no file of the format.
     #[error("{path} has no file in the format {format}.")]
-    Empty {
-        /// The path.
-        path: PathBuf,
-        /// The format.
-        format: FileFormat,
-    },
+    Empty { path: PathBuf, format: FileFormat },
     /// The folder has too many files.
     #[error("{path} has more than {FILES_MAX} files.")]
-    TooMany {
-        /// The path.
-        path: PathBuf,
-    },
+    TooMany { path: PathBuf },
 }

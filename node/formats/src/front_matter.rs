@@ -17,7 +17,6 @@ const NOTE_BYTES_MAX: usize = 1024 * 1024;
 /// A note that is small enough to be held in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Note {
-    /// The fields.
     pub(crate) fields: Fields,
     /// The text below the fields.
     pub(crate) body: String,

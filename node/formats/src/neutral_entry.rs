@@ -161,7 +161,6 @@ pub struct Problem {
 /// One step of reading a corpus.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading {
-    /// An entry.
     Entry(Box<NeutralEntry>),
     /// A part that cannot be read.
     Problem(Problem),

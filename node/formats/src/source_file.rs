@@ -9,6 +9,5 @@ pub struct SourceFile {
     pub path: String,
     /// The path on this machine.
     pub absolute: PathBuf,
-    /// The size.
     pub bytes: u64,
 }

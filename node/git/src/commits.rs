@@ -18,7 +18,6 @@ const REFERENCES: [&str; 4] = ["refs/", "refs/tags/", "refs/heads/", "refs/remot
 /// Most tags that lead to one commit.
 const TAGS_MAX: usize = 5;
 
-/// One commit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Commit {
     /// The name in hex.

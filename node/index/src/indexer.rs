@@ -100,7 +100,7 @@ pub(super) fn follow_feed(mut indexer: Indexer, mut stop: oneshot::Receiver<()>)
         if catch_unwind(AssertUnwindSafe(run)).is_ok() {
             break;
         }
-        tracing::error!("The indexer panicked; restarting it in 10 s");
+        tracing::error!("The indexer panicked, probably on damaged data; restarting it in 10 s");
         indexer.shared.state.send_modify(|state| {
             (state.fault, state.embedder_fault) = (Some(PANIC_FAULT.to_owned()), None);
         });
@@ -134,14 +134,14 @@ impl Indexer {
                 () = pause => {}
                 () = finished(self.job.as_ref()) => {}
                 settled = self.keyword.merge_finished() => if let Err(error) = settled {
-                    tracing::warn!(error = %error, "Merging keyword segments failed");
+                    tracing::warn!(error = %error, "Merging the files of the keyword index failed; searches use them unmerged");
                     self.is_settled = true;
                 }
             }
             wake = match self.turn() {
                 Ok(next) => self.clear_fault(next),
                 Err(error) => {
-                    tracing::warn!(error = %error, "The indexer failed; retrying in 10 s");
+                    tracing::warn!(error = %error, "The indexer failed; searches read new entries from the store; retrying in 10 s");
                     let embedder = error.of_embedder().cloned();
                     self.shared.state.send_modify(|state| {
                         (state.fault, state.embedder_fault) = (Some(error.to_string()), embedder);

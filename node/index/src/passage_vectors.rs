@@ -152,7 +152,7 @@ impl PassageVectors {
         match vector {
             Ok(vector) => vector.iter().any(|part| *part != 0.0).then_some(vector),
             Err(error) => {
-                tracing::warn!(%error, "The transformer failed on a question");
+                tracing::warn!(%error, "The transformer failed on a question; the search used the table");
                 None
             }
         }

@@ -70,7 +70,7 @@ impl RunningWorker {
         self.is_stopped.store(true, Ordering::Relaxed);
         self.thread.thread().unpark();
         if self.thread.join().is_err() {
-            tracing::error!("The passage thread panicked");
+            tracing::error!("The thread for passage vectors panicked while stopping");
         }
     }
 }
@@ -80,7 +80,7 @@ impl PassageWorker {
         let mut embedder = None;
         let mut pending = BTreeSet::new();
         if let Err(error) = self.find_missing(&mut pending) {
-            tracing::warn!(%error, "Entries without passage vectors could not be listed");
+            tracing::warn!(%error, "Entries without passage vectors could not be listed; they wait for the next start");
         }
         while !self.is_stopped() {
             let head = self.shared.state.borrow().keyword;
@@ -98,7 +98,7 @@ impl PassageWorker {
                         self.publish();
                     }
                     Err(error) => {
-                        tracing::error!(%error, "The transformer could not be loaded");
+                        tracing::error!(%error, "The transformer could not be loaded; searches use the table until the next start");
                         return;
                     }
                 }

@@ -65,7 +65,6 @@ pub enum MeaningError {
     /// The list of passages could not be written.
     #[error("The list of passages could not be written to {path}: {source}.")]
     Passages {
-        /// The list.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,

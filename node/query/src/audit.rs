@@ -79,7 +79,7 @@ pub struct AuditFinding {
     pub is_tried: bool,
     /// The violated rule.
     pub mark: AuditRule,
-    /// True if the entry must not be built upon until this is fixed.
+    /// True if the entry must not be built upon until the violation is fixed.
     pub blocks: bool,
     /// The violation in words.
     pub why: String,

@@ -100,7 +100,9 @@ impl AuthorStanding {
             WeightReason::Discounted => {
                 write!(why, "; weight {value:.2}: trust, less for each hop")
             }
-            WeightReason::Capped => write!(why, "; weight {value:.2}, the most anyone else has"),
+            WeightReason::Capped => {
+                write!(why, "; weight {value:.2}, the maximum for another author")
+            }
             WeightReason::TooFar => {
                 write!(why, "; weight 0: too far away, or at an unknown distance")
             }

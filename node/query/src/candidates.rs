@@ -75,7 +75,7 @@ pub(super) struct Candidates {
     pub(super) fallback: Option<Fallback>,
     /// The vectors and the question's vector; `None` if keywords alone were searched.
     pub(super) meaning: Option<QueryVectors>,
-    /// The same of the transformer.
+    /// The transformer's vectors and its vector of the question; `None` if either is missing.
     pub(super) passages: Option<PassageQuery>,
     pub(super) tail_records: u64,
     pub(super) has_words: bool,

@@ -52,9 +52,9 @@ enum NamedSide {
 pub(super) struct ContradictingEntry {
     code: String,
     title: String,
-    /// The mean of its confidence.
+    /// The mean of the entry's confidence, in [0, 1].
     mean: f64,
-    /// True if its text has succeeded on this node.
+    /// True if the text of the entry has succeeded on this node.
     is_tried: bool,
 }
 

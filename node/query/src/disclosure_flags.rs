@@ -34,7 +34,7 @@ const SETS: [TextSet; 4] =
 /// A part of an entry to review before sharing it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ShareFlag {
-    /// The field that contains it.
+    /// The field of the entry that contains the flagged text.
     pub field: &'static str,
     /// The category, such as a host name or `scan`.
     pub topic: &'static str,

@@ -76,6 +76,6 @@ pub struct ConsideredEntry {
     pub relevance: f64,
     /// The place in the answer, from 1; `None` if the entry is no hit.
     pub place: Option<usize>,
-    /// The reason why it is no hit.
+    /// The reason why the entry is no hit; `None` if it is one.
     pub reason: Option<DropReason>,
 }

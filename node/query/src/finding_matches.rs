@@ -65,7 +65,8 @@ pub enum CompareError {
     NotReady,
 }
 
-/// The tools of a comparison: embedder, calibration and stored vectors.
+/// Everything that a comparison of findings needs beside the store: the embedder, its calibration
+/// and the stored vectors.
 pub struct Lens<'a> {
     /// Computes the vectors of texts.
     pub embedder: &'a dyn Embedder,

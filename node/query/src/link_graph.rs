@@ -22,7 +22,6 @@ pub struct GraphLink {
     pub from: EntryId,
     /// The kind of the relation.
     pub relation: Relation,
-    /// The target.
     pub to: EntryId,
 }
 

@@ -254,7 +254,7 @@ impl fmt::Display for HitCaveat {
         match self {
             Self::Stale => out.write_str("stale"),
             Self::Archived => out.write_str("archived"),
-            Self::Contested(registers) => write!(out, "contested: {}", registers.join(", ")),
+            Self::Contested(registers) => write!(out, "edit conflict: {}", registers.join(", ")),
             // The atom is foreign text: debug formatting quotes it and escapes quotation marks
             // inside.
             Self::Broken { atom, reason } => write!(out, "broken: {atom:?} ({reason})"),
@@ -262,10 +262,10 @@ impl fmt::Display for HitCaveat {
                 write!(out, "could not be checked: {atom:?} ({reason})")
             }
             Self::OthersBroken(count) => {
-                write!(out, "broken: {count} more that others say it depends on")
+                write!(out, "broken: {count} more, added by other authors")
             }
             Self::OthersUnknown(count) => {
-                write!(out, "could not be checked: {count} more that others say it depends on")
+                write!(out, "could not be checked: {count} more, added by other authors")
             }
             Self::Early(registers) => {
                 write!(out, "dated ahead of this node's clock: {}", registers.join(", "))
@@ -284,7 +284,7 @@ impl fmt::Display for HitCaveat {
                 write!(out, "{} of others", more(*tags, *citations))
             }
             Self::LeftOut { tags, citations } => {
-                write!(out, "left out here: {}", more(*tags, *citations))
+                write!(out, "not shown here: {}", more(*tags, *citations))
             }
             Self::Foreign { by } => write!(out, "foreign: by {by}"),
             Self::Uncorroborated => out.write_str("uncorroborated: not confirmed here"),
@@ -350,7 +350,7 @@ pub struct Fallback {
 pub enum AbstentionReason {
     /// No candidate was relevant enough.
     NothingRelevant {
-        /// The probability that there was an answer, in [0, 1].
+        /// The probability that the best candidate answers the question, in [0, 1].
         score: f64,
         /// The threshold it did not reach.
         score_min: f64,

@@ -22,9 +22,7 @@ const TASKS_READ_MAX: usize = 10_000;
 pub struct DerivedOutcome {
     /// The name of the task.
     pub task: TaskId,
-    /// The task.
     pub row: TaskRow,
-    /// Its end.
     pub end: EndRow,
     /// The time from its beginning to its end.
     pub duration: Duration,

@@ -306,7 +306,9 @@ fn serve(
         if catch_unwind(turn).is_err() {
             // A damaged page can make redb panic. Dropping the reply channel answers a waiting
             // caller.
-            tracing::error!("Replication panicked, probably over damaged data; continuing");
+            tracing::error!(
+                "Replication panicked, probably on damaged data, and continues; run `klnode check store`"
+            );
             core.replica.miss(core.at());
         }
         publish.send_modify(|number| *number += 1);

@@ -20,14 +20,17 @@ use klnode_store::peers::row_types::{PeerRow, RefusalRow};
 use klnode_store::{Error, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Limits of one batch for the writer, so that other writers wait only for a bounded time: records,
+// Limits of one batch for the writer, so that other writers wait only for a bounded time. A delivery
+// beyond a limit becomes several batches.
+
+/// Maximum number of records in a batch.
 const RECORDS_AT_ONCE: usize = 256;
-/// their bytes,
+/// Maximum bytes of the records in a batch.
 const BYTES_AT_ONCE: usize = 1024 * 1024;
-/// stored records that they are merged with, each of which may be large,
+/// Maximum number of stored records that a batch is merged with. Each of them may be large.
 const BESIDE_AT_ONCE: usize = 128;
-/// and stored bytes of their entries by all authors, because one small record can make the writer
-/// read its whole entry. An entry above this limit is a batch of its own.
+/// Maximum bytes that the entries of a batch have in the store, counting all authors: one small record
+/// can make the writer read its whole entry. An entry above this limit is a batch of its own.
 const ENTRY_BYTES_AT_ONCE: u64 = 8 * 1024 * 1024;
 
 /// A delivery, classified into commands for the writer.

@@ -17,7 +17,7 @@ pub(super) const OUTGOING_MAX: usize = 32;
 /// Longest time for which a poll for the decision is held open.
 const HELD_MS_MAX: u64 = 20_000;
 
-/// The state of a join.
+/// The outcome of a join, or its state while an operator still has to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinResult {
     /// The node that is paired, or whose decision is pending.
@@ -41,7 +41,7 @@ pub enum JoinDirection {
     Ours,
 }
 
-/// The state of an attempt.
+/// How far an attempt to pair with another node by address has come.
 #[derive(Clone, Debug)]
 pub enum JoinState {
     /// The operators have not decided yet.
@@ -61,11 +61,11 @@ pub struct JoinAttempt {
     pub name: String,
     /// The addresses of the other node.
     pub addresses: Vec<String>,
-    /// The side that began.
+    /// The side that began the attempt.
     pub side: JoinDirection,
-    /// The requested relation.
+    /// The relation that the joining node asks for.
     pub want: RequestedRole,
-    /// The six digits, once they are known.
+    /// The six digits that both operators compare, once they are known.
     pub code: Option<String>,
     /// When the attempt expires.
     pub expires: WallTime,
@@ -73,7 +73,7 @@ pub struct JoinAttempt {
     pub is_confirmed: bool,
     /// True if the other node says that its operator has typed the digits.
     pub is_confirmed_there: bool,
-    /// The state of the attempt.
+    /// How far the attempt has come.
     pub state: JoinState,
     /// The number of the request to this node, in order of arrival; 0 for this node's own attempts.
     pub number: u64,
@@ -123,7 +123,7 @@ pub(super) struct OutgoingJoin {
     pub(super) state: JoinState,
 }
 
-/// All attempts.
+/// The joins by address of this node, those it asked for and those it was asked for.
 pub(super) struct Joins {
     pub(super) attempts: Attempts,
     /// Polls for the decision that are held open: the exchange and its start.

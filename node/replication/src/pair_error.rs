@@ -19,8 +19,8 @@ pub enum PairError {
     /// The ticket has expired.
     #[error("The ticket has expired. Ask for a new one.")]
     Expired,
-    /// The target is this node itself; the field is the verb.
-    #[error("That is this node itself, which it cannot {0}.")]
+    /// The target is this node itself. The field is the verb of the refused action.
+    #[error("The key or address is that of this node, which cannot {0} itself.")]
     Oneself(&'static str),
     /// Only one attempt per node is possible at a time.
     #[error(
@@ -32,7 +32,7 @@ pub enum PairError {
     #[error("The join failed: {0}.")]
     Ended(AttemptEnd),
     /// The operator typed a wrong code.
-    #[error("The code is wrong. This attempt to pair is over on both nodes.")]
+    #[error("The code is wrong, so this attempt to pair has ended on both nodes.")]
     WrongCode,
     /// The code differs from that of a node that came with a ticket.
     #[error("The code differs from the one that both nodes show.")]
@@ -98,7 +98,6 @@ pub enum PairError {
     /// Several peers have this name.
     #[error("{count} peers are called `{name}`: {keys}.")]
     SameName {
-        /// The name.
         name: String,
         /// The number of peers.
         count: usize,
@@ -148,7 +147,9 @@ pub enum PairError {
     #[error("`{0}` is not a member of the workspace.")]
     NotMember(String),
     /// Other members would lose their membership with the removed admin.
-    #[error("`{0}` was not removed: it alone lists {1}, who would stop being members with it.")]
+    #[error(
+        "`{0}` was not removed: no other admin lists {1} as a member, so the removal would end that membership too."
+    )]
     AloneLists(String, String),
     /// Another author's removal of the key stands.
     #[error("`{0}` stays removed: {1} removed it as well.")]

@@ -62,7 +62,7 @@ pub(super) struct ExaminedEntry {
     /// The facts of an entry that this person created or imported, with thread, type and tags by
     /// this person only.
     pub(super) placed: FilterSubject,
-    /// Whether the operator has to decide about it first.
+    /// Whether the operator has to decide about the entry before peers get it.
     pub(super) is_held: bool,
 }
 

@@ -127,7 +127,6 @@ pub struct Replica<W> {
     equal: BTreeMap<AuthorId, WallTime>,
     /// Peers to compare with, because they were removed from a workspace and added again.
     back: BTreeSet<AuthorId>,
-    /// Connected peers.
     connected: BTreeSet<AuthorId>,
     /// An input or an output of the protocol was lost because the store could not be read.
     has_missed: bool,
@@ -163,7 +162,6 @@ impl<W: EngineWriter> Replica<W> {
         }
     }
 
-    /// The writer.
     pub fn writer(&mut self) -> &mut W {
         &mut self.writer
     }
@@ -378,7 +376,7 @@ impl<W: EngineWriter> Replica<W> {
                     continue;
                 }
                 Output::Disconnect(peer, ms) => {
-                    tracing::warn!(%peer, ms, "A peer was disconnected for misbehaviour");
+                    tracing::warn!(%peer, ms, "A peer violated the protocol and was disconnected for a while");
                     actions.push(ReplicaAction::Disconnect(peer, ms));
                     continue;
                 }

@@ -58,14 +58,19 @@ impl StoreView {
     fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
         let row = self.snapshot.release(peer, record.entry())?;
         let is_own = record.author() == peer && row.has_passed();
-        if is_own || (takes_back(record) && self.hears(peer, record, row)?) {
+        if is_own || (takes_back(record) && self.may_learn_of(peer, record, row)?) {
             return Ok(true);
         }
         Ok(row.out == ReleaseState::Open && !self.is_lost(peer, record.entry())?)
     }
 
     /// True if a peer may learn of a retraction or tombstone.
-    fn hears(&self, peer: AuthorId, record: &Record, row: ReleaseRow) -> Result<bool, Error> {
+    fn may_learn_of(
+        &self,
+        peer: AuthorId,
+        record: &Record,
+        row: ReleaseRow,
+    ) -> Result<bool, Error> {
         // In most cases the entry was released once, and its workspace does not matter.
         if row.out != ReleaseState::Never {
             return Ok(true);
@@ -192,7 +197,7 @@ impl StoreView {
         };
         // The peer that sent the tombstone knows it already.
         let is_known = stone.author() == peer || self.snapshot.has_brought(peer, stone.digest())?;
-        Ok(is_known || self.hears(peer, &stone, row)?)
+        Ok(is_known || self.may_learn_of(peer, &stone, row)?)
     }
 
     /// The records of an entry that both sides should hold, and the number of rows read.

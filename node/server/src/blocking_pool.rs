@@ -39,7 +39,7 @@ pub(super) async fn catch_panic(request: Request, next: Next) -> Response {
 /// The error after a panic. The panic's own message is not repeated because it may contain stored
 /// text.
 pub(super) fn internal_error() -> ApiError {
-    tracing::error!("A request handler panicked; the node keeps running");
+    tracing::error!("A request handler panicked, and the node continues; run `klnode check store`");
     let hint = "Run `klnode check` to look for damage.";
     ApiError::new(ErrorKind::Failed, "The request failed because of an internal error.", Some(hint))
 }

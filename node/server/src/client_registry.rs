@@ -13,8 +13,8 @@ use klnode_store::client_process::{ClientId, ClientProcess, Lineage};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Capacity. Above it, the client process seen longest ago is evicted; it counts as new when it
-/// connects again.
+/// Maximum number of client processes. Above it, the one seen longest ago is evicted; it counts as
+/// new when it connects again.
 const CLIENTS_MAX: usize = 4_096;
 
 /// The client processes that have connected.

@@ -13,7 +13,7 @@ use klnode_engine::NewEntry;
 use klnode_query::{ReadContext, ShareFlag, edited_text};
 use klnode_store::{Error, Snapshot};
 
-/// Flagged passages that an error names.
+/// Maximum number of flagged passages that an error names.
 const FLAGS_NAMED_MAX: usize = 5;
 const HINT: &str = "Rephrase it as a general rule, without the name of a host, a path, a customer or \
                     a weakness.";

@@ -5,28 +5,29 @@ use std::time::Duration;
 /// Largest difference between the time of a person's signature and this node's clock.
 pub(super) const PERSON_AGE_MAX: Duration = Duration::from_secs(60);
 
-/// Signed requests kept for replay detection; further ones within that time are rejected.
+/// Maximum number of signed requests kept for replay detection. While that many are still fresh,
+/// further ones are rejected.
 pub(super) const PERSON_REQUESTS_MAX: usize = 1_024;
 
 /// The limits of a served API. Those that are no settings of the node have their values here.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Concurrent requests; further ones wait.
+    /// Maximum number of concurrent requests; further ones wait.
     pub requests_max: usize,
-    /// Open connections. A further one replaces the longest idle connection, so a client that opens
-    /// many idle connections cannot lock out others.
+    /// Maximum number of open connections. A further one replaces the longest idle connection, so a
+    /// client that opens many idle connections cannot lock out others.
     pub connections_max: usize,
-    /// Open event streams.
+    /// Maximum number of open event streams.
     pub event_streams_max: usize,
-    /// Bytes in the head of one request.
+    /// Maximum size of the head of one request, in bytes.
     pub head_bytes_max: usize,
-    /// Bytes in the body of one request.
+    /// Maximum size of the body of one request, in bytes.
     pub body_bytes_max: usize,
-    /// Bytes in the bodies of all requests in progress.
+    /// Maximum size of the bodies of all requests in progress together, in bytes.
     pub bodies_bytes_max: usize,
-    /// Timeout for the complete head of a request.
+    /// Maximum time until the complete head of a request has arrived.
     pub idle_time_max: Duration,
-    /// Timeout for the complete body of a request.
+    /// Maximum time until the complete body of a request has arrived.
     pub body_time_max: Duration,
     /// Timeout for processing a received request.
     pub request_time_max: Duration,

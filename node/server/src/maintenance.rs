@@ -19,7 +19,7 @@ pub enum PassMode {
 /// The result of a pass.
 #[derive(Clone, Debug)]
 pub struct PassReport {
-    /// The items the pass found.
+    /// The pass that ran, with its results and its progress.
     pub pass: MaintenancePass,
     /// The numbers of the journal items that were written.
     pub numbers: Vec<u64>,

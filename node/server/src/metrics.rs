@@ -60,7 +60,7 @@ fn seconds(micros: u64) -> f64 {
 /// Counters for one route and method.
 #[derive(Debug, Default)]
 struct Route {
-    /// Responses by the first digit of their status.
+    /// Numbers of responses by the first digit of their HTTP status.
     statuses: [AtomicU64; 5],
     latency: Latency,
 }
@@ -122,7 +122,8 @@ impl Metrics {
         counted.latency.observe(took);
     }
 
-    /// Renders all metrics. `given` are values that the caller has read.
+    /// Renders all metrics in the text format. `given` are values of other parts that the caller
+    /// has read, each with name, help and value.
     pub(super) fn render(&self, given: &[(&'static str, &'static str, f64)]) -> String {
         let mut text = String::new();
         head(

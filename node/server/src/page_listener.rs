@@ -29,7 +29,7 @@ const PAGE_CLIENT: &str = "page";
 /// refusals.
 const PAGE_HEADER: &str = "klnode-page";
 const SESSION_PATH: &str = "/session";
-/// A request for a session holds one code.
+/// Maximum size of a request for a session, in bytes; the request holds one code.
 const SESSION_BODY_BYTES_MAX: usize = 1024;
 
 /// The page of a node. Cheap to clone.

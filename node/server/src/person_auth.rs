@@ -104,7 +104,7 @@ impl Person {
         let found = match std::fs::read(&self.file) {
             Ok(bytes) => {
                 LockedKey::decode(&bytes).map(|key| Some(key.author())).map_err(|error| {
-                    let message = format!("The person's key in {file} is unreadable: {error}");
+                    let message = format!("{error} The file is {file}.");
                     ApiError::new(ErrorKind::Refused, message, Some("Restore the right file."))
                 })?
             }

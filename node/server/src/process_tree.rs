@@ -6,7 +6,7 @@
 use super::client_identity::{Ancestry, Process};
 use std::fs;
 
-/// Longest ancestry that is read; a longer one counts as unreadable.
+/// Maximum number of processes in an ancestry that is read; a longer ancestry counts as unreadable.
 const ANCESTORS_MAX: usize = 64;
 /// Attempts if a process ends while its ancestry is read.
 const ATTEMPTS_MAX: usize = 3;

@@ -16,11 +16,11 @@ use klnode_store::row_types::Seq;
 use klnode_text::truncate::truncate;
 use std::collections::BTreeMap;
 
-/// Characters of a value in an event.
+/// Maximum number of characters of a value in an event.
 const VALUE_CHARACTERS_MAX: usize = 200;
-/// Characters shown before the first difference.
+/// Maximum number of characters shown before the first difference of two values.
 const LEAD_CHARACTERS_MAX: usize = 40;
-/// Fields in one event.
+/// Maximum number of changed fields in one event.
 const CHANGES_MAX: usize = 24;
 
 /// The result of a comparison.

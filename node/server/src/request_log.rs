@@ -34,7 +34,7 @@ pub(super) async fn log_request(
         ms,
         uid = caller.uid,
         pid = caller.pid,
-        "Request answered"
+        "A request was answered"
     );
     response
 }

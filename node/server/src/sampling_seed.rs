@@ -23,7 +23,7 @@ pub struct SampleKey(Zeroizing<[u8; 32]>);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one per question, passed by reference")]
 pub(super) enum SampleScope {
-    /// In a task below this root task.
+    /// In this root task or one below it.
     Task(TaskId),
     /// Outside tasks: by the caller's session, else by user and day.
     Outside(Caller, Day),

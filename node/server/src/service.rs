@@ -32,11 +32,11 @@ pub struct Service {
     pub reader: Arc<Reader>,
     /// Derives the seed of the samples that rank an answer.
     pub samples: Arc<SampleKey>,
-    /// The public key of this node.
+    /// The public key of this node, by which its records name their author.
     pub author: AuthorId,
-    /// The home folder.
+    /// The path of the home folder, which holds the store and the keys.
     pub home: Arc<PathBuf>,
-    /// The wall clock.
+    /// Reads the wall clock; tests pass another function.
     pub now: fn() -> WallTime,
     /// The replication actor; `None` if there is no network.
     pub peers: Option<klnode_replication::Handle>,
@@ -48,7 +48,7 @@ pub struct Service {
     pub marks: Arc<MarksKey>,
     /// The maintenance services.
     pub upkeep: Arc<Maintenance>,
-    /// The metrics of the API.
+    /// The counters of requests and searches that `GET /metrics` reports.
     pub metrics: Arc<Metrics>,
     /// Signals the node to stop.
     pub stop: Arc<Notify>,

@@ -17,12 +17,13 @@ use klnode_query::{CallerLocation, bind, recorded};
 use klnode_scoring::predicate::Predicate;
 use std::path::Path;
 
-/// The wording suits the command line (a flag) and agents (a field of a tool).
+/// Hint for an entry without evidence. The wording suits the command line (a flag) and agents (a
+/// field of a tool).
 const EVIDENCE_HINT: &str = "Give evidence, such as commit:1a2b3c (`--evidence` on the command \
                              line). In a task or in a checkout, klnode cites the task or the \
                              commit by itself, except for norms.";
 
-/// Number of parent tasks searched for a thread.
+/// Maximum number of parent tasks that are searched for a thread.
 const TASKS_ABOVE_MAX: usize = 64;
 
 /// A new entry with all defaults filled in.

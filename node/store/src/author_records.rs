@@ -145,7 +145,7 @@ impl Batch {
 #[cfg(any(test, feature = "testing"))]
 impl Batch {
     /// Overwrites a stored record with invalid bytes.
-    pub fn spoil(&self, digest: Digest) -> Result<(), Error> {
+    pub fn corrupt_record(&self, digest: Digest) -> Result<(), Error> {
         let places = self.transaction.open_table(DIGESTS)?;
         let seq = places.get(digest.as_bytes())?.map(|seq| *seq.value());
         let seq = seq.expect("the record is held");

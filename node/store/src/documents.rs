@@ -24,7 +24,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The merged text of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DocumentRow {
-    /// The text.
     #[serde(rename = "t")]
     pub text: String,
     /// The version of the text: the hashes of the changes on which no other applied change depends.
@@ -52,9 +51,7 @@ fn is_none(count: &u32) -> bool {
 /// An edit as far as the keys of `edits` tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EditName {
-    /// Its author.
     pub author: AuthorId,
-    /// Its number.
     pub number: u32,
     /// The digest of its record.
     pub digest: Digest,

@@ -117,7 +117,7 @@ mod tests {
             batch.put_view_row(*entry, &ViewRow::new(NOW)).unwrap();
             batch.put_successor(entries[0], *entry).unwrap();
         }
-        batch.prime(Recipient::session(&session), entries, NOW).unwrap();
+        batch.mark_served(Recipient::session(&session), entries, NOW).unwrap();
         batch.commit().unwrap();
         store
     }

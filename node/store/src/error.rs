@@ -181,7 +181,7 @@ impl OpenError {
 /// The replication protocol continues without the data that it asked for; the log has the cause.
 impl From<Error> for klnode_federation::proto::StoreUnavailable {
     fn from(error: Error) -> Self {
-        tracing::warn!(%error, "The store could not be read for a peer.");
+        tracing::warn!(%error, "The store could not be read for a peer; the sync continues without that data");
         Self
     }
 }

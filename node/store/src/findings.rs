@@ -43,7 +43,6 @@ impl FindingKey {
     }
 }
 
-/// A finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FindingRow {
     /// The name of the agent that made the finding.

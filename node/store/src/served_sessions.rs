@@ -58,7 +58,7 @@ impl Recipient {
 
 impl Batch {
     /// Notes that a recipient was served these entries.
-    pub fn prime(
+    pub fn mark_served(
         &self,
         recipient: Recipient,
         entries: &[EntryId],
@@ -150,7 +150,7 @@ mod tests {
         };
         for number in 0..20 {
             let now = WallTime::from_millis(1_000 + number);
-            batch.prime(session(number), &[entry(1), entry(2)], now).unwrap();
+            batch.mark_served(session(number), &[entry(1), entry(2)], now).unwrap();
         }
         batch.evict_sessions(18, 1_000).unwrap();
         for number in 0..20 {
@@ -180,9 +180,9 @@ mod tests {
                 EntryId::from_bytes(bytes)
             })
             .collect();
-        batch.prime(session, &served[1..], WallTime::from_millis(1)).unwrap();
+        batch.mark_served(session, &served[1..], WallTime::from_millis(1)).unwrap();
         assert!(!batch.is_primed(session, entry(0xEE)).unwrap());
-        batch.prime(session, &served[..1], WallTime::from_millis(2)).unwrap();
+        batch.mark_served(session, &served[..1], WallTime::from_millis(2)).unwrap();
         assert!(batch.is_primed(session, entry(0xEE)).unwrap());
     }
 }

@@ -48,7 +48,7 @@ pub struct Amount {
     /// Tokens of the served texts.
     #[serde(rename = "t", default, skip_serializing_if = "is_zero")]
     pub tokens: u64,
-    /// Served entries.
+    /// Number of entries in those answers.
     #[serde(rename = "h", default, skip_serializing_if = "is_zero")]
     pub hits: u64,
     /// Served entries that helped.

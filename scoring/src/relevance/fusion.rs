@@ -33,11 +33,11 @@ pub struct Signals {
 /// The signals that a question can have, by the best embedder that answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SignalSet {
-    /// Words only.
+    /// The keyword index only.
     Words,
-    /// Words and the embedding table.
+    /// The keyword index and the embedding table.
     Table,
-    /// Words, the embedding table and the transformer.
+    /// The keyword index, the embedding table and the transformer.
     Transformer,
 }
 

@@ -25,7 +25,6 @@ struct Arguments {
     /// Number of seeds for each arm.
     #[arg(long, default_value_t = 20)]
     seeds: u64,
-    /// First seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
     /// The size of the gate: fewer days and facts.

@@ -5,7 +5,7 @@ use crate::test_engine::START;
 use klnode_api_types::NewEntry;
 use klnode_config::{Layered, Layers, SettingReport, ValueSource};
 use klnode_crdt::header::SignedHeader;
-use klnode_engine::{SourceKey, rehearse};
+use klnode_engine::{SourceKey, dry_run_import};
 use klnode_scoring::predicate::{
     Checkout, Params, Predicate, ReadFailure, TEXT_BYTES_MAX, evaluate, evaluate_all,
 };
@@ -99,7 +99,7 @@ fn import_line(bytes: &[u8]) {
     }
     let source = SourceKey { format: PLAIN.to_owned(), key: line.source_key() };
     if let Ok(new) = line.into_entry(seeds::author().author(), START, "import#1") {
-        assert_eq!(rehearse(&new, &source).ok(), rehearse(&new, &source).ok());
+        assert_eq!(dry_run_import(&new, &source).ok(), dry_run_import(&new, &source).ok());
     }
 }
 

@@ -33,7 +33,6 @@ pub enum Practice {
     Hostility,
 }
 
-/// One arm.
 #[derive(Clone, Debug)]
 pub struct Arm {
     /// Name in the table.

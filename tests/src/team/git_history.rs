@@ -26,7 +26,6 @@ pub(super) struct DocumentedFact {
     pub(super) predicate: String,
     /// Heading above the sentence.
     pub(super) heading: String,
-    /// The sentence.
     pub(super) sentence: String,
 }
 

@@ -38,19 +38,15 @@ const ANCHORED: f64 = 0.8;
 /// Counts of one replay of the history.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HistoryCounts {
-    /// Lessons written.
     pub lessons: u64,
     /// Of these, lessons that were stale at the last stop.
     pub stale_lessons: u64,
-    /// Questions.
     pub questions: u64,
     /// Questions whose first hit about the subject was current.
     pub right: u64,
     /// Questions whose first hit about the subject was stale, without a warning that is heeded.
     pub harm: u64,
-    /// Hits.
     pub hits: u64,
-    /// Stale hits.
     pub stale_hits: u64,
     /// Stale hits without the warning that an anchor is broken.
     pub unmarked_stale_hits: u64,

@@ -10,9 +10,9 @@ const RESAMPLES: usize = 4_000;
 pub struct Estimate {
     /// Mean over the seeds.
     pub mean: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 

@@ -61,7 +61,6 @@ pub const CARELESS_HABITS: Habits = Habits {
 /// The size of a replay.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// Simulated days.
     pub days: u32,
     /// Problems per honest node and day.
     pub tasks_per_day: usize,

@@ -13,7 +13,6 @@ use std::fmt::Write;
 pub struct Run {
     /// Name of the arm.
     pub arm: String,
-    /// The seed.
     pub seed: u64,
     /// The figures; NaN where the arm has none.
     pub figures: [f64; FIGURES],

@@ -24,7 +24,6 @@ pub enum FactKind {
 /// A fact with its possible values.
 #[derive(Clone, Debug)]
 pub struct Fact {
-    /// The kind.
     pub kind: FactKind,
     /// The component that the fact is about.
     pub component: &'static str,
@@ -85,7 +84,6 @@ impl Fact {
 /// All facts, and how often each is needed.
 #[derive(Clone, Debug)]
 pub struct ReplayWorld {
-    /// The facts.
     pub facts: Vec<Fact>,
     /// For each node, the facts in the order of need.
     pub focus: Vec<Vec<usize>>,

@@ -27,27 +27,27 @@ impl NetworkActor {
             }
             SwarmEvent::ListenerClosed { addresses, reason, .. } => {
                 if let Err(error) = reason {
-                    tracing::error!(%error, ?addresses, "Listener failed");
+                    tracing::error!(%error, ?addresses, "A listener failed; peers cannot reach this node at its addresses");
                 }
                 let own = self.own;
                 let ended = addresses.iter().map(|address| address::full(address, &own));
                 self.outbox.extend(ended.map(|address| Event::ListeningEnded { address }));
             }
             SwarmEvent::ListenerError { error, .. } => {
-                tracing::warn!(%error, "Listener cannot accept connections; it will retry");
+                tracing::warn!(%error, "A listener cannot accept connections; it will retry");
             }
             SwarmEvent::ConnectionEstablished { peer_id, connection_id, endpoint, .. } => {
                 self.connection_opened(peer_id, connection_id, endpoint);
             }
             SwarmEvent::ConnectionClosed { peer_id, connection_id, cause, .. } => {
-                tracing::debug!(peer = %peer_id, ?cause, "Connection closed");
+                tracing::debug!(peer = %peer_id, ?cause, "A connection was closed");
                 self.connection_closed(peer_id, connection_id);
             }
             SwarmEvent::OutgoingConnectionError { connection_id, peer_id, error } => {
                 self.dial_failed(peer_id, connection_id, &error);
             }
             SwarmEvent::IncomingConnectionError { send_back_addr, error, .. } => {
-                tracing::debug!(from = %send_back_addr, %error, "Incoming connection refused");
+                tracing::debug!(from = %send_back_addr, %error, "An incoming connection was refused");
             }
             SwarmEvent::Behaviour(event) => self.handle_behaviour_event(event),
             _ => {}
@@ -180,7 +180,7 @@ impl NetworkActor {
                 });
             }
             On::InboundFailure { peer, request_id, error, .. } => {
-                tracing::debug!(%peer, %error, "Answer to a peer's request was not sent");
+                tracing::debug!(%peer, %error, "The answer to a peer's request was not sent");
                 self.exchanges.retain(|_, (of, id, _)| (*of, *id) != (protocol, request_id));
             }
             On::ResponseSent { .. } => {}

@@ -186,7 +186,7 @@ fn effect(set: &FilterUpdate, seen: &Preview, is_approved: bool, is_dry: bool) -
     let (once, now) = if is_approved { ("", " now") } else { ("Once it is approved, ", "") };
     let _ = writeln!(
         text,
-        "{once}{} {will}{now} be sent that {} not before, {} no longer.",
+        "{once}{} {will}{now} be sent that {} not sent before; {} {will} no longer be sent.",
         entries(seen.would_be.len() as u64),
         if seen.would_be.len() == 1 { "was" } else { "were" },
         seen.would_end.len(),

@@ -13,7 +13,7 @@ use std::fmt::Write;
 const WAITS: &str = "waits for `klnode peer approve`";
 
 /// The role of a node that this one asked to join. A refusal is not sent, so the state stays.
-const ASKED: &str = "asked, its operator has not approved yet";
+const ASKED: &str = "asked; its operator has not approved yet";
 
 /// The name of a peer with the beginning of its key, or the whole key if it has no name.
 pub(super) fn peer_label(peer: &Peer) -> String {
@@ -47,7 +47,7 @@ pub(super) fn state(peer: &Peer) -> String {
         ("reading", ..) => format!("reading{}", last()),
         ("refused", ..) => {
             let reason = peer.reason.as_deref().unwrap_or("no reason given");
-            format!("does not talk: {}", printable(reason))
+            format!("does not answer: {}", printable(reason))
         }
         _ => format!("not compared yet{}", last()),
     };
@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_ahead_or_behind_and_never_ahead_by_less_than_nothing() {
+    fn a_clock_ahead_or_behind_is_shown_with_a_positive_number() {
         assert_eq!(off_by(3_600_500), "3600 s ahead of");
         assert_eq!(off_by(-3_600_500), "3600 s behind");
     }
 
     #[test]
-    fn what_was_equal_before_somebody_asked_is_no_answer() {
+    fn an_unanswered_sync_shows_when_the_nodes_were_last_equal() {
         let at = "1970-01-01 00:00:00 UTC";
         for (connected, sync, expect) in [
             (true, "equal", format!("connected, equal at {at}")),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_is_told_by_what_it_waits_for_and_by_its_sync_where_there_is_any() {
+    fn a_waiting_peer_shows_its_decision_and_its_sync() {
         let at = "1970-01-01 00:00:00 UTC";
         for (of, expect) in [
             (json!({"state": "waiting"}), WAITS.to_owned()),
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_peer_makes_a_line_of_its_own() {
+    fn a_text_from_a_peer_cannot_begin_a_line() {
         let away = json!([{"at": 0, "peer": "cd".repeat(32), "reason": "x\nbob  yours"}]);
         let forged = "x\nstate         another machine of yours";
         let one = peer(&json!({
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_let_in_since_is_not_listed_as_turned_away_nor_whoever_is_asked_as_paired() {
+    fn a_peer_that_is_asked_or_paired_is_not_listed_as_turned_away() {
         let away = |key: &str| json!({"at": 0, "peer": key.repeat(32), "reason": "used"});
         let peers = Peers {
             addresses: Vec::new(),

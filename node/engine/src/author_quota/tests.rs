@@ -428,7 +428,7 @@ fn an_intact_copy_of_a_damaged_record_is_accepted_despite_the_quota() {
     });
     assert_eq!(merged(&bring(&mut node, anew.collect(), PEER), FULL_OF_UNKNOWN), 2);
     let batch = node.store().batch(Durability::Durable).unwrap();
-    batch.spoil(long(1_000, 1).digest()).unwrap();
+    batch.corrupt_record(long(1_000, 1).digest()).unwrap();
     batch.commit().unwrap();
     let outcomes = bring(&mut node, vec![long(1_000, 1), long(3_000, 1)], PEER);
     assert_eq!(merged(&outcomes, FULL_OF_UNKNOWN), 1, "{outcomes:?}");

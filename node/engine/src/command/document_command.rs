@@ -11,7 +11,7 @@ pub enum DocumentCommand {
     Create {
         /// The entry of the document; its content is empty.
         new: Box<NewEntry>,
-        /// The first text.
+        /// The first version of the document's text.
         text: String,
     },
     /// Changes the text of a document.

@@ -34,7 +34,7 @@ pub enum FindingCommand {
 /// The fields of a new finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewFinding {
-    /// One to three sentences.
+    /// The statement of the finding, in one to three sentences.
     pub text: String,
     /// The name of a severity level, or a number from 0 to 10.
     pub severity: String,
@@ -46,11 +46,11 @@ pub struct NewFinding {
     pub repositories: Vec<String>,
     /// Steps to check that the finding still holds.
     pub verify: Vec<String>,
-    /// The reason why it is a false positive, if the finder says so.
+    /// The reason why the finding is a false positive, if the finder says so.
     pub dismissal: Option<String>,
-    /// The workspace of an entry created from it.
+    /// The workspace for an entry that is created from the finding.
     pub workspace: WorkspaceId,
-    /// Whether it is a one-time issue, which never becomes an entry without the operator.
+    /// Whether the finding is a one-time issue, which never becomes an entry without the operator.
     pub is_once: bool,
 }
 
@@ -59,11 +59,11 @@ pub struct NewFinding {
 pub struct ComparedFinding {
     /// The compared finding.
     pub finding: FindingKey,
-    /// Whether it was dismissed at the time of the comparison.
+    /// Whether the finding was dismissed at the time of the comparison.
     pub is_dismissed: bool,
     /// The matching entry, with the agents cited in its evidence.
     pub entry: Option<(EntryId, BTreeSet<String>)>,
-    /// Matching findings.
+    /// Other findings with the same statement.
     pub others: Vec<FindingKey>,
 }
 

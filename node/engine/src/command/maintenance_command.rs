@@ -13,9 +13,9 @@ pub enum MaintenanceCommand {
     Pass {
         /// The service that made the pass.
         service: Service,
-        /// Its progress after the pass.
+        /// The progress of the service after the pass.
         row: ServiceRow,
-        /// The results.
+        /// Journal rows that the pass adds.
         notes: Vec<MaintenanceNote>,
         /// Journal rows that no longer apply; a merge among them is withdrawn.
         over: Vec<u64>,

@@ -8,9 +8,9 @@ use klnode_scoring::confidence::IMPORTED_MASS_MAX;
 /// Observations that another system made of an entry, according to an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PriorEvidence {
-    /// Amount of observed successes.
+    /// Successes that the other system observed, in thousandths of one observation.
     pub successes: Thousandths,
-    /// Amount of observed failures.
+    /// Failures that the other system observed, in thousandths of one observation.
     pub failures: Thousandths,
 }
 

@@ -66,7 +66,7 @@ pub enum Rejection {
     NoSuchFinding {
         /// The task that was searched.
         task: TaskId,
-        /// Position within the task.
+        /// The number of the finding within the task.
         number: u32,
     },
     /// The state of the finding does not allow the command.
@@ -76,7 +76,7 @@ pub enum Rejection {
         verb: &'static str,
         /// The task that contains the finding.
         task: TaskId,
-        /// Position within the task.
+        /// The number of the finding within the task.
         number: u32,
         /// The reason, as a clause.
         problem: String,

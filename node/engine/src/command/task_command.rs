@@ -25,9 +25,9 @@ pub enum TaskCommand {
         task: TaskId,
         /// The observed entry.
         entry: EntryId,
-        /// Success or failure.
+        /// The kind of observation: success or failure.
         of: Observation,
-        /// In thousandths of one observation.
+        /// The size of the observation, in thousandths of one observation.
         amount: Thousandths,
     },
     /// Confirms an entry in a task.
@@ -44,13 +44,13 @@ pub enum TaskCommand {
 /// The fields of a new task.
 #[derive(Clone, Debug, Default)]
 pub struct NewTask {
-    /// The name of the agent that works on it.
+    /// The name of the agent that works on the task.
     pub agent: String,
     /// The purpose of the task, in free text.
     pub goal: String,
-    /// The name of the thread that it belongs to.
+    /// The name of the thread that the task belongs to.
     pub thread: Option<String>,
-    /// The task it is a part of; `None` for a root task.
+    /// The task of which this one is a part; `None` for a root task.
     pub parent: Option<TaskId>,
     /// The workspace of the work; `None` means that of the parent, else `main`.
     pub workspace: Option<WorkspaceId>,

@@ -54,7 +54,7 @@ const INSIDE: &str = "inside";
 /// Reasons why the index cannot be used. The caller then rebuilds it.
 #[derive(Debug, thiserror::Error)]
 pub enum KeywordError {
-    /// tantivy failed.
+    /// tantivy reported an error other than a failed read or write.
     #[error("The keyword index at {path} failed: {source}.")]
     Tantivy {
         /// The folder of the index.

@@ -16,7 +16,8 @@ pub(super) struct QueryWord {
     pub(super) forms: Vec<WordForm>,
 }
 
-/// A form in which a word is looked up.
+/// A spelling that is looked up for a query word: the word itself or, if no document contains it,
+/// one that is a typing error away.
 #[derive(Clone, Debug)]
 pub(super) struct WordForm {
     pub(super) text: String,

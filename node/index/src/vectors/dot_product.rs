@@ -428,7 +428,7 @@ mod avx512 {
         steps
     }
 
-    /// The sixteen entries of a table part, four times.
+    /// Fills a register with the sixteen bytes of one lookup table, repeated four times.
     #[target_feature(enable = "avx512f")]
     #[inline]
     #[expect(unsafe_code, reason = "loads sixteen bytes from an array that has them")]

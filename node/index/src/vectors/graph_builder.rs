@@ -64,7 +64,7 @@ impl Builder {
         match thread::Builder::new().name("vector-graph".into()).spawn(work) {
             Ok(thread) => *self.thread.lock().expect("no holder panics") = Some(thread),
             Err(error) => {
-                tracing::warn!(%error, "The thread of the vector graph could not be started");
+                tracing::warn!(%error, "The thread for the vector graph could not be started; queries compare every row");
                 failed.write().built(Building::Idle);
             }
         }
@@ -109,7 +109,7 @@ fn build(shared: &Shared, snapshot: &RowsSnapshot, cancelled: &AtomicBool) {
     drop(attach(shared, Arc::clone(&graph), snapshot, &rows));
     if let Err(error) = shared.graph_files.save(&graph, snapshot, cancelled) {
         // The graph is in use anyway, and is rebuilt after a restart.
-        tracing::warn!(%error, "Saving the vector graph failed");
+        tracing::warn!(%error, "Saving the vector graph failed; the next start builds it again");
         shared.graph_files.remove();
     }
 }

@@ -39,7 +39,7 @@ impl ToolError {
     pub fn no_node(start: &str) -> Self {
         let message = format!("No node is running. Start one with `{start}`.");
         let hint = format!(
-            "`{start} service` prints a service definition that keeps one running. With \
+            "`{start} generate service` prints a service definition that keeps one running. With \
              `start_node = true` under `[mcp]` in klnode.toml this server starts one itself."
         );
         Self { reason: ToolErrorKind::NoNode, ..Self::new(message).hinting(hint) }

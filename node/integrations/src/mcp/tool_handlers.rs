@@ -300,7 +300,7 @@ impl CallHandler<'_> {
             strategy: finish.strategy,
             ..FinishTask::new(finish.outcome)
         };
-        let name = part(&task, "a task", "its name is wanted, as `task_begin` returned it");
+        let name = part(&task, "a task", "give its name, as `task_begin` returned it");
         let name = name.map_err(ToolError::new)?;
         let path = format!("/v1/tasks/{name}/finish");
         let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
@@ -428,13 +428,13 @@ fn split_section(code: &str) -> (&str, Option<&str>) {
 }
 
 fn playbook_path(code: &str, rest: &str) -> Result<String, ToolError> {
-    let name = part(code, "a playbook", "a code, an id or its beginning is wanted");
+    let name = part(code, "a playbook", "give a code, an id or its beginning");
     let name = name.map_err(ToolError::new)?;
     Ok(format!("/v1/playbooks/{name}{rest}"))
 }
 
 fn entry_path(code: &str, rest: &str) -> Result<String, ToolError> {
-    let name = part(code, "an entry", "a code, an id or its beginning is wanted");
+    let name = part(code, "an entry", "give a code, an id or its beginning");
     let name = name.map_err(ToolError::new)?;
     Ok(format!("/v1/entries/{name}{rest}"))
 }

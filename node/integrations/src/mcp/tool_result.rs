@@ -50,7 +50,7 @@ pub(super) fn found(answer: &SearchResponse, task: Option<&str>) -> ToolResult {
     let shown: Vec<EntryLine<'_>> = answer.hits.iter().map(EntryLine::from).collect();
     let mut text = match (answer.hits.len(), answer.left_out.len()) {
         (0, 0) => String::from("Nothing relevant is known"),
-        (0, count) => format!("{} found, and none fits", entries(count)),
+        (0, count) => format!("{} found, but none fits the budget", entries(count)),
         (count, _) if answer.is_weak() => {
             format!("No sure answer. {} near the topic, by title; `get` reads one", entries(count))
         }
@@ -384,9 +384,12 @@ mod tests {
     #[test]
     fn entries_that_do_not_fit_are_counted() {
         for (left_out, expect) in [
-            (&[TOO_LONG][..], "1 entry found, and none fits.\n\nRaise `budget`.\n"),
-            (&[TOO_LONG, TOO_MANY], "2 entries found, and none fits.\n\nRaise `budget`.\n"),
-            (&[UNTRIED], "1 entry found, and none fits.\n"),
+            (&[TOO_LONG][..], "1 entry found, but none fits the budget.\n\nRaise `budget`.\n"),
+            (
+                &[TOO_LONG, TOO_MANY],
+                "2 entries found, but none fits the budget.\n\nRaise `budget`.\n",
+            ),
+            (&[UNTRIED], "1 entry found, but none fits the budget.\n"),
             (&[], "Nothing relevant is known.\n"),
         ] {
             assert_eq!(found(&without_hits(None, left_out), None).text, expect, "{left_out:?}");

@@ -80,7 +80,7 @@ impl BriefingQuestion {
 /// The result: entries by section, open tasks, and the rendered text.
 #[derive(Clone, Debug)]
 pub struct Briefing {
-    /// The time of the reading.
+    /// The time at which the store was read.
     pub as_of: WallTime,
     /// The local name of the workspace.
     pub workspace: String,
@@ -90,7 +90,7 @@ pub struct Briefing {
     pub insights: Vec<FoundInsight>,
     /// Open tasks, newest first.
     pub tasks: Vec<(TaskId, TaskRow)>,
-    /// Number of entries that qualified and did not fit.
+    /// Number of entries that qualified but did not fit into the token budget.
     pub left_out: usize,
     /// The size of the text in tokens.
     pub tokens: u32,
@@ -113,11 +113,11 @@ pub struct BriefedEntry {
     /// The entry, read and assessed.
     pub found: AssessedEntry,
     pub code: String,
-    /// One sentence of its content; empty if only the title fits.
+    /// One sentence of the entry's content; empty if only the title fits.
     pub line: String,
     /// Warnings to show with the entry.
     pub caveats: Vec<HitCaveat>,
-    /// The size of its line in tokens.
+    /// The size of the entry's line in the rendered text, in tokens.
     pub tokens: u32,
 }
 

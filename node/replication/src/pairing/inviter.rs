@@ -125,7 +125,7 @@ impl ReplicationActor {
             Err(AdmitError::No(why)) => PairResponse::No(why.to_string()),
             Err(AdmitError::Blocked) => PairResponse::No(BLOCKED.into()),
             Err(AdmitError::Pair(error)) => {
-                tracing::warn!(%peer, %error, "Pairing with a node failed");
+                tracing::warn!(%peer, %error, "A node could not be paired; it may try again");
                 PairResponse::No("this node cannot pair just now; try again".into())
             }
         }

@@ -56,7 +56,7 @@ impl ReplicationActor {
             }
             AttemptStep::Pair => {
                 if let Err(error) = self.pair_agreed(peer) {
-                    tracing::warn!(%peer, %error, "Pairing with a node failed");
+                    tracing::warn!(%peer, %error, "A node could not be paired; the attempt has to be repeated");
                 }
                 self.joins.attempts.answer(peer)
             }

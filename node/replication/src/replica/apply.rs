@@ -27,7 +27,7 @@ impl<W: EngineWriter> Replica<W> {
             _ => (false, None),
         };
         if let Err(rejection) = self.note(vec![act]) {
-            tracing::warn!(%rejection, "Writing a change caused by a peer failed");
+            tracing::warn!(%rejection, "A change caused by a peer was not written");
             match (undone, rejection.is_damage()) {
                 // A damaged row stays damaged until it is repaired, so the protocol continues
                 // without it.

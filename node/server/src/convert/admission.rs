@@ -4,7 +4,7 @@ use klnode_query::{AssessedEntry, ReadContext};
 use klnode_scoring::admission::{self, AdmissionDecision};
 use klnode_scoring::scan::Severity;
 
-/// The admission of an entry for the response.
+/// The admission decision about an entry in the form of the API, with its inputs.
 pub(super) fn admission_reply(
     found: &AssessedEntry,
     reading: &ReadContext<'_>,
@@ -46,7 +46,7 @@ pub(super) fn admission_reply(
     }
 }
 
-/// The result of the content scan for the response.
+/// The result of the content scan of an entry in the form of the API.
 pub(super) fn scan_reply(found: &AssessedEntry) -> klnode_api_types::ScanVerdict {
     let (verdict, rules) = found.scan();
     klnode_api_types::ScanVerdict {

@@ -22,9 +22,9 @@ use klnode_scoring::rank::signals::AnchorState;
 use klnode_scoring::status::{Status, StatusReason};
 use std::collections::BTreeMap;
 
-/// Proposals listed with an entry; the count covers all of them.
+/// Maximum number of proposals listed with an entry. The count beside the list covers all of them.
 const PROPOSED_MAX: usize = 100;
-/// Values of registers with an edit conflict that are listed with an entry.
+/// Maximum number of conflicting register values that are listed with an entry.
 const RIVALS_MAX: usize = 32;
 /// The field name of evidence, next to the names of registers and sets.
 pub(crate) const EVIDENCE: &str = "evidence";
@@ -33,7 +33,7 @@ fn invalid(message: String) -> ApiError {
     ApiError::new(ErrorKind::Invalid, message, None)
 }
 
-/// The new entry for the engine.
+/// Converts a request for a new entry to the fields that the engine writes.
 pub(crate) fn new_entry(
     new: klnode_api_types::NewEntry,
     cited_by: &str,
@@ -150,7 +150,7 @@ pub(crate) fn citations(
     evidence.iter().map(citation).collect()
 }
 
-/// The claims of an edit.
+/// Converts a requested edit to the claims that the engine writes.
 pub(crate) fn edit(
     edit: klnode_api_types::Edit,
     cited_by: &str,

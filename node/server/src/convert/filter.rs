@@ -14,7 +14,7 @@ use klnode_replication::ReleasePreview;
 use klnode_store::peers::Membership;
 use std::collections::BTreeSet;
 
-/// The filter for the response.
+/// A peer's filter in the form of the API, with workspaces by name.
 pub(crate) fn filter(of: &PeerFilter, membership: &Membership) -> klnode_api_types::peers::Filter {
     let words = |set: &BTreeSet<String>| Some(set.iter().cloned().collect());
     let memory = |code: &u8| Memory::from_code(*code).map(|memory| memory.to_string());
@@ -125,7 +125,7 @@ fn apply_change(
     Ok(of)
 }
 
-/// The possible values in `reset`.
+/// The filters, and single conditions of them, that a request may name in `reset`.
 const RESETS: [&str; 7] = [
     "egress",
     "egress.types",

@@ -10,7 +10,7 @@ use klnode_replication::{self, JoinAttempt, JoinDirection, LiveState};
 use klnode_store::peers::Membership;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow};
 
-/// The request for the response.
+/// A pending request to join by address, in the form of the API.
 pub(crate) fn request(join: &JoinAttempt) -> PendingJoin {
     let (wants, workspace) = match &join.want {
         RequestedRole::Peer => ("peer", None),
@@ -56,7 +56,7 @@ pub(crate) fn with_requests(mut membership: Membership, live: &LiveState) -> Mem
     membership
 }
 
-/// The state of a join for the response.
+/// The state of a join in the form of the API.
 pub(crate) fn join_response(
     membership: &Membership,
     live: &LiveState,

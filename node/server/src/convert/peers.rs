@@ -22,7 +22,7 @@ use klnode_text::unicode::is_seen;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reasons listed for the rejected records of one peer.
+/// Maximum number of reasons listed for the rejected records of one peer.
 const REASONS_MAX: usize = 8;
 
 const KEY_NEEDED_HINT: &str =
@@ -168,7 +168,7 @@ pub(crate) fn find_workspace(
         .ok_or_else(|| PairError::NoSuchWorkspace(text.to_owned()))
 }
 
-/// The peer for the response.
+/// A peer in the form of the API.
 pub(crate) fn peer(
     snapshot: &Snapshot,
     membership: &Membership,
@@ -253,7 +253,7 @@ fn offers_of(membership: &Membership, now: WallTime, peer: AuthorId) -> Vec<Work
     of_peer.map(|(_, offer)| offer).collect()
 }
 
-/// The trust in an author for the response.
+/// The trust in an author in the form of the API, with the evidence behind it.
 pub(crate) fn trust(report: &TrustReport) -> klnode_api_types::peers::Trust {
     klnode_api_types::peers::Trust {
         value: report.standing.trust,
@@ -277,7 +277,7 @@ pub(crate) fn trust(report: &TrustReport) -> klnode_api_types::peers::Trust {
     }
 }
 
-/// The workspace for the response.
+/// A workspace in the form of the API.
 pub(crate) fn workspace(
     snapshot: &Snapshot,
     membership: &Membership,

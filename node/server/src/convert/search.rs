@@ -24,15 +24,15 @@ use klnode_scoring::token_budget::{EntryForm, OmissionReason, Tier};
 use klnode_text::truncate::truncate;
 use std::collections::BTreeMap;
 
-/// Longest query; a longer one is rejected, never truncated.
+/// Maximum length of a query in bytes; a longer query is rejected, never truncated.
 const QUERY_BYTES_MAX: usize = 16 * 1024;
-/// Longest `caller`; a longer one is rejected.
+/// Maximum length of the caller's name (`caller`) in bytes; a longer name is rejected.
 const CALLER_BYTES_MAX: usize = 4 * 1024;
-/// Characters of a filter value that an answer repeats.
+/// Maximum number of characters of a filter value that an answer repeats.
 const NAME_CHARACTERS_MAX: usize = 80;
-/// Hits in one answer.
+/// Maximum number of hits in one answer.
 const HITS_MAX: usize = 100;
-/// Entries in `known`.
+/// Maximum number of entries that a search may name as already held (`known`).
 const KNOWN_MAX: usize = 256;
 
 fn invalid(message: String) -> ApiError {
@@ -183,7 +183,7 @@ fn filter(search: &Search) -> Result<DocumentFilter, ApiError> {
     })
 }
 
-/// The answer for the response.
+/// Converts the answer of a search to the form of the API.
 pub(crate) fn answer(
     search: &Search,
     answer: &klnode_query::SearchAnswer,

@@ -24,9 +24,9 @@ use klnode_scoring::status::Status;
 use klnode_store::Error;
 use std::path::{Path, PathBuf};
 
-/// Entries read for one page.
+/// Maximum number of entries read for one page.
 const READ_MAX: usize = 1_000;
-/// Entries evaluated for one page.
+/// Maximum number of entries whose predicates are evaluated for one page.
 const LOOKED_MAX: usize = 100;
 /// The user id of root, which may read every file.
 const ROOT: u32 = 0;

@@ -31,7 +31,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-/// Records of the feed, and items of the journal, per batch.
+/// Maximum number of feed records, and of journal items, that a stream reads per batch.
 const READ_RECORDS_MAX: usize = 256;
 
 /// Back-off before a store that could not be read is read again.
@@ -93,11 +93,11 @@ pub(super) async fn events(
 /// The position of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StreamPosition {
-    /// In the feed.
+    /// The position in the feed of records.
     since: Seq,
-    /// In the maintenance journal.
+    /// The number of the last maintenance item that was sent.
     noted: u64,
-    /// Among the requests of other nodes to join.
+    /// The number of the last request of another node to join that was sent.
     requested: u64,
 }
 

@@ -25,13 +25,13 @@ use utoipa_axum::routes;
 
 /// Default number of listed items.
 const ITEMS_DEFAULT: usize = 50;
-/// Most listed items.
+/// Maximum number of listed items.
 const ITEMS_MAX: usize = 200;
 /// Default number of results.
 const RESULTS_DEFAULT: usize = 10;
-/// Most results.
+/// Maximum number of results.
 const RESULTS_MAX: usize = 50;
-/// Entries per page while they are counted.
+/// Number of entries read at a time while entries are counted.
 const COUNTED_PAGE: usize = 1_000;
 /// The actions on an item.
 const ACTIONS: [&str; 6] = ["pin", "unpin", "mute", "unmute", "invalidate", "reinstate"];

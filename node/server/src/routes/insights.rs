@@ -12,7 +12,7 @@ use klnode_engine::{Command, InsightCommand};
 use klnode_query::FoundInsight;
 use klnode_store::insights::DismissedInsightRow;
 
-/// Fewest digits by which an insight can be named.
+/// Minimum number of digits by which an insight can be named.
 const DIGITS_MIN: usize = 4;
 
 /// Lists the insights of a workspace, the most severe first.

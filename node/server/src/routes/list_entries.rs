@@ -120,7 +120,8 @@ fn recent_page(
     Ok(EntryPage { entries, next })
 }
 
-/// An entry as it is listed, with the number of tasks that served it without supporting evidence.
+/// An entry for a listing, with the number of root tasks that served it since its last supporting
+/// evidence, and the number at which it is archived.
 fn listed(
     service: &Service,
     found: &AssessedEntry,

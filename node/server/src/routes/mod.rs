@@ -61,7 +61,7 @@ use std::path::Path;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The longest list in one response.
+/// Maximum number of items in a list of one response.
 const LISTED_MAX: usize = 1_000;
 
 /// The OpenAPI document of all routes, as JSON.

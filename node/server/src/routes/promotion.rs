@@ -38,7 +38,7 @@ const SETS: [TextSet; 4] =
 const REGISTERS: [Register; 4] =
     [Register::SUMMARY, Register::POLARITY, Register::DECAY_CLASS, Register::FAILED_WORK];
 
-/// Longest reason of an approval, in bytes.
+/// Maximum length of the reason for an approval, in bytes.
 const REASON_BYTES_MAX: usize = 500;
 
 /// Promotes an entry out of its thread, or to another workspace or memory. If this node has a
@@ -173,7 +173,7 @@ fn check_approval(
 /// The new entry of a promotion.
 struct PlannedCopy {
     new: NewEntry,
-    /// The name of its workspace.
+    /// The name of the new entry's workspace.
     workspace: String,
     /// Whether the source is episodic.
     is_of_raw: bool,
@@ -377,7 +377,7 @@ fn check_finding(new: &NewEntry) -> Result<(), ApiError> {
 
 /// The record of a new entry, under a placeholder source key and signed with a placeholder key.
 fn dry_run_record(new: &NewEntry) -> Result<Record, Rejection> {
-    klnode_engine::rehearse(new, &SourceKey { format: "new".into(), key: "new".into() })
+    klnode_engine::dry_run_import(new, &SourceKey { format: "new".into(), key: "new".into() })
 }
 
 /// The view of a new entry.

@@ -16,7 +16,7 @@ use klnode_query::ReadContext;
 use klnode_store::Error;
 use klnode_store::checkouts::PromotionRow;
 
-/// Rows in one response by default.
+/// Default number of promotions in one response.
 const ROWS_DEFAULT: usize = 1_000;
 
 /// Lists the promotions that this node made, with evidence, approver and reason.

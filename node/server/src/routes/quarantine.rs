@@ -21,11 +21,12 @@ use klnode_store::Snapshot;
 use klnode_store::row_types::QuarantineRow;
 use std::collections::BTreeSet;
 
-/// Records in one response.
+/// Maximum number of records in one response.
 const LISTED_MAX: usize = 1_000;
-/// Records that one request can reject: the writer searches all waiting records for each.
+/// Maximum number of records that one request can reject: the writer searches all waiting records
+/// for each.
 const REJECTED_MAX: usize = 100;
-/// Shortest prefix of a digest or a key.
+/// Minimum number of digits of a prefix that names a digest or a key.
 const DIGITS_MIN: usize = 4;
 
 /// Lists records in quarantine, oldest first.

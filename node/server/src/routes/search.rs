@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 /// How long a search waits for an index with a larger lag than the search reads itself. After that
 /// it answers from the current index.
 const TAIL_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Characters of the query and of the caller's name that the serving log keeps.
+/// Maximum number of characters of the query, and of the caller's name, that the serving log keeps.
 const LEDGER_CHARACTERS_MAX: usize = 200;
 
 /// Answers a question.

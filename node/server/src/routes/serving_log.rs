@@ -13,9 +13,9 @@ use klnode_query::{ReadContext, redact_text};
 use klnode_store::Error;
 use klnode_store::row_types::ServedRow;
 
-/// Default number of answers.
+/// Default number of served answers in one response.
 const LIMIT_DEFAULT: usize = 20;
-/// Characters of a caller's name in the response.
+/// Maximum number of characters of a caller's name in the response.
 const CALLER_CHARACTERS_MAX: usize = 64;
 
 /// Lists served answers, newest first, each with caller, task and query.

@@ -49,9 +49,9 @@ fn most_ahead(mut each: Vec<i64>) -> Option<i64> {
 /// Problems of the disk. Reading continues, so they would otherwise go unnoticed.
 #[derive(Clone, Copy, Debug, Default)]
 struct DiskState {
-    /// The disk refused the last write.
+    /// True if the disk refused the last write.
     is_refusing: bool,
-    /// The disk has no room for the copy that removes erased text from the store file.
+    /// True if the disk has no room for the copy that removes erased text from the store file.
     is_keeping: bool,
 }
 

@@ -149,7 +149,7 @@ fn set_aside(
         let code = entry_type::code_digits(entry);
         let message =
             format!("Entry {code} is procedural: accepting it needs the person behind this node.");
-        let hint = "Write it with `klnode add --as-person` and enter the passphrase.";
+        let hint = "Run `klnode add --memory procedural` with that text and enter the passphrase.";
         return Err(ApiError::new(ErrorKind::Refused, message, Some(hint)));
     }
     Ok(found)

@@ -26,9 +26,9 @@ use std::path::PathBuf;
 
 /// Default number of tasks in one response.
 const LIST_LIMIT_DEFAULT: usize = 50;
-/// Entries per field when a task is finished.
+/// Maximum number of entries that one field may name when a task is finished.
 const NAMED_MAX: usize = 1_000;
-/// The quality of a task if none is given: neither good nor bad.
+/// The quality of a task's result, from 0 to 1, if the caller gives none: neither good nor bad.
 const QUALITY_DEFAULT: f64 = 0.5;
 
 /// Begins a task.

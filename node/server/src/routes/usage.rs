@@ -16,9 +16,9 @@ use klnode_store::peers::Membership;
 use klnode_store::usage::{Amount, UsageAxis};
 use std::collections::BTreeMap;
 
-/// Default length of the period.
+/// Default length of the period, in days.
 const DAYS_DEFAULT: u32 = 7;
-/// Longest period: usage is kept this long.
+/// Maximum length of the period, in days: usage is kept this long.
 const DAYS_MAX: u32 = 400;
 
 /// Returns the cost and benefit of answers in a period.

@@ -29,7 +29,8 @@ use klnode_text::unicode::harmless_json;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// Bytes of readable text and bytes of records per line; more records continue in another line.
+/// Maximum bytes of readable text, and of records, per line. Further records continue in another
+/// line.
 const PART_BYTES_MAX: usize = 1024 * 1024;
 
 /// Exports treat every value as due, so that the lines do not depend on the time of the export.
@@ -58,7 +59,7 @@ pub(super) async fn export(
     streaming_response::pieces("application/x-ndjson", move |pieces| {
         export.write(pieces).map_err(|stop| {
             if let ExportError::Store(error) = stop {
-                tracing::error!(%error, "An export was aborted");
+                tracing::error!(%error, "An export ended early because the store could not be read");
             }
             StreamAborted
         })

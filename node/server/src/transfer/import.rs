@@ -36,7 +36,7 @@ use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_removal::is_internal;
 use klnode_engine::{
     Command, DeliveredRecord, MarkChange, NewEntry, RecordSource, ScreenDecision, SourceKey,
-    rehearse,
+    dry_run_import,
 };
 use klnode_git::RepositoryIdentity;
 use klnode_query::{Bindings, Reader, complaint, inspect, is_only_proposed, recorded, tellable};
@@ -138,9 +138,10 @@ fn unreadable_lines(rejection: &BytesRejection) -> ApiError {
 struct LineCommands {
     number: u64,
     commands: Vec<Command>,
-    /// True if it contains a tombstone.
+    /// True if the line contains a tombstone, so that its commands may forget the entry.
     forgets: bool,
-    /// The entry, if this is the first line with records of an entry that is not forgotten.
+    /// The entry of the line, if this is the first line with records of an entry that is not
+    /// forgotten.
     entry: Option<EntryId>,
 }
 
@@ -536,7 +537,8 @@ impl LineReader {
 
     /// Applies the writer's checks without writing.
     fn dry_run(&self, new: &NewEntry, source: &SourceKey) -> Result<(), LineError> {
-        let record = rehearse(new, source).map_err(|error| without_prefix(error.to_string()))?;
+        let record =
+            dry_run_import(new, source).map_err(|error| without_prefix(error.to_string()))?;
         if let ScreenDecision::Refuse(why) = inspect(&record, RecordSource::Local) {
             return Err(why.into());
         }

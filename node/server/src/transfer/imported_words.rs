@@ -15,7 +15,7 @@ use klnode_store::{Error, Snapshot};
 /// Formats of lines that the node itself reads. A foreign file cannot claim them, because the format
 /// is part of the ids of entries.
 const OWN_FORMATS: [&str; 2] = [PLAIN, "klnode"];
-/// Longest name of a format.
+/// Maximum length of the name of a foreign format, in bytes.
 const FORMAT_BYTES_MAX: usize = 32;
 
 /// The row for the store, and the newest date of the words.

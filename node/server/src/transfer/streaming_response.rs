@@ -19,11 +19,12 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc};
 
-/// Concurrent streams. Each holds a snapshot, whose pages the store cannot reuse meanwhile.
+/// Maximum number of concurrent streams. Each holds a snapshot, whose pages the store cannot reuse
+/// meanwhile.
 const WORK_MAX: usize = 4;
-/// Chunks queued for the client.
+/// Maximum number of chunks queued for the client.
 const PIECES_MAX: usize = 8;
-/// Bytes of a chunk.
+/// Size of a chunk, in bytes.
 const PIECE_BYTES: usize = 64 * 1024;
 /// A client that reads nothing for this long counts as disconnected.
 const STALL_MAX: Duration = Duration::from_secs(30);

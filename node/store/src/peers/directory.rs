@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(kept, [false, true, true]);
     }
 
-    /// A success.
+    /// A success on day 20,000.
     fn outcome(number: u8) -> OutcomeRow {
         OutcomeRow {
             day: Day(20_000),

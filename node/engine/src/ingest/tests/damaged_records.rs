@@ -21,7 +21,7 @@ fn dropping_a_damaged_own_record_makes_the_engine_use_fresh_slots() {
     let of = |facet: Facet| held.facet(facet).next().cloned().expect("it is held");
     let (said, taken_back) = (of(Facet::Claims), of(Facet::Retraction));
     let batch = node.store().batch(Durability::Durable).unwrap();
-    batch.spoil(said.digest()).unwrap();
+    batch.corrupt_record(said.digest()).unwrap();
     batch.commit().unwrap();
     let first = node.boot();
     let told = bring(&mut node, vec![taken_back.clone()], peer);

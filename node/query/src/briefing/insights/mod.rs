@@ -31,11 +31,11 @@ const ID_DIGITS: usize = 8;
 pub struct FoundInsight {
     /// The key under which a dismissal is stored.
     pub key: InsightKey,
-    /// The insight.
     pub insight: Insight,
-    /// Hashes of its evidence, sorted.
+    /// Hashes of the evidence from which the insight follows, sorted.
     pub evidence: Vec<u64>,
-    /// When it was dismissed; `None` if it was not, or if it has other evidence since.
+    /// When the operator dismissed the insight; `None` if it was not dismissed, or if its evidence
+    /// has changed since.
     pub dismissed: Option<WallTime>,
 }
 
