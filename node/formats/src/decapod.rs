@@ -6,7 +6,9 @@
 use crate::dates;
 use crate::format::FileFormat;
 use crate::front_matter::{Fields, unreadable};
-use crate::neutral_entry::{ImportKey, NeutralEntry, SourceCitation, one_line, title_from};
+use crate::neutral_entry::{
+    ImportKey, NeutralEntry, SourceCitation, SourceLink, one_line, title_from,
+};
 use crate::source_file::SourceFile;
 use crate::taker::Taker;
 use crate::text_lines::TextLines;
@@ -162,6 +164,16 @@ pub(crate) fn entry(
             fields.0.insert(PROMOTIONS.into(), Value::Array(promotions.clone()));
         }
         entry.key = ImportKey::External(id.clone());
+    }
+    let end = |names: [&str; 3]| {
+        names.iter().find_map(|name| fields.0.get(*name).and_then(Value::as_str))
+    };
+    if of == "relation"
+        && let (Some(from), Some(to)) =
+            (end(["from", "source", "subject"]), end(["to", "target", "object"]))
+    {
+        let relation = end(["relation", "relation_type", "predicate"]).unwrap_or_default();
+        entry.source.links.extend(SourceLink::of_relation(from, relation, to));
     }
     entry.evidence = entry.source.citations.iter().map(|of| typed(&of.evidence)).collect();
     entry.evidence.dedup();
