@@ -34,6 +34,7 @@ const EVERYBODYS: [&str; 38] = [
     "post /v1/entries/{entry}/retract",
     "post /v1/entries/{entry}/supersede",
     "post /v1/import",
+    "post /v1/import/links",
     "post /v1/insights/{insight}/dismiss",
     "post /v1/insights/{insight}/restore",
     "post /v1/page",

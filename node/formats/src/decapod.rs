@@ -18,6 +18,8 @@ use std::ops::ControlFlow;
 
 /// Most rows of ledgers that are kept in memory.
 const LEDGER_ROWS_MAX: usize = 200_000;
+/// Bytes of the ledgers that are read, for the same reason.
+const LEDGER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The field of `extra` with the rows of the promotion ledger.
 pub(crate) const PROMOTIONS: &str = "promotions";
 const KINDS: [&str; 8] = ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
@@ -36,10 +38,14 @@ fn is_ledger(path: &str) -> bool {
 impl Ledger {
     /// Reads the ledgers of a corpus.
     pub(crate) fn read(files: &[SourceFile]) -> Self {
-        let (mut ledger, mut rows) = (Self::default(), 0);
+        let (mut ledger, mut rows, mut bytes) = (Self::default(), 0, 0);
         for file in files.iter().filter(|file| is_ledger(&file.path)) {
             let Ok(mut lines) = TextLines::open(&file.absolute) else { continue };
-            while let Some(line) = lines.next().filter(|_| rows < LEDGER_ROWS_MAX) {
+            while let Some(line) = lines.next() {
+                bytes += line.as_ref().map_or(0, String::len);
+                if rows == LEDGER_ROWS_MAX || bytes > LEDGER_BYTES_MAX {
+                    return ledger;
+                }
                 let row = line.ok().and_then(|line| serde_json::from_str::<Map<_, _>>(&line).ok());
                 rows += 1;
                 ledger.add(row.unwrap_or_default());

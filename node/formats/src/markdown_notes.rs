@@ -304,7 +304,8 @@ fn write(entry: &NeutralEntry, path: String, targets: &HashMap<String, String>) 
         of.relation.is_empty() && is_own && body_links(&entry.content).any(|one| one == target)
     };
     let own = source.links.iter().filter(|of| of.from.is_empty());
-    let links: Vec<String> = own.filter(|of| !is_in_text(of)).map(link).collect();
+    let own = own.filter(|of| !is_in_text(of)).chain(&entry.links);
+    let links: Vec<String> = own.map(link).collect();
     yaml::put_list(&mut text, "related", &links);
     if !source.citations.is_empty() {
         yaml::put(&mut text, "citations", &json!(source.citations));

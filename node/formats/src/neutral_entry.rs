@@ -51,6 +51,8 @@ pub struct NeutralEntry {
     pub key: ImportKey,
     /// The id of the entry on the node that exports it.
     pub klnode_id: Option<String>,
+    /// Links to other entries of that node, by their ids. The links of a file are in `source`.
+    pub links: Vec<SourceLink>,
     /// The file's words.
     pub source: Source,
 }

@@ -40,7 +40,8 @@ impl CorpusIdentity {
         let below = folder.strip_prefix(&root).ok().map(|path| path.to_string_lossy().into_owned());
         let below = below.filter(|path| !path.is_empty()).map(|path| format!("{path}/"));
         let identity = repository.identity(&Roots::default());
-        match identity.roots().first().map(|root| format!("root:{root} ")) {
+        let root = identity.roots().first().map(|root| format!("root:{root} "));
+        match root {
             Some(scope) => {
                 Self { repository: Some(identity), below: below.unwrap_or_default(), scope }
             }
@@ -195,11 +196,12 @@ impl ExportedLine {
             }
             source.id.clone_from(&self.id);
         }
-        for link in &self.links {
+        let links = self.links.iter().map(|link| {
             let (relation, target) = link.split_once(':').unwrap_or(("", link));
             let (relation, target) = (relation.to_owned(), target.to_owned());
-            source.links.push(SourceLink { relation, target, ..SourceLink::default() });
-        }
+            SourceLink { relation, target, ..SourceLink::default() }
+        });
+        let links = links.collect();
         Some(NeutralEntry {
             title: self.title?,
             content: self.content?,
@@ -219,6 +221,7 @@ impl ExportedLine {
             observed: None,
             key: ImportKey::Text,
             klnode_id: self.id,
+            links,
             source,
         })
     }

@@ -90,7 +90,8 @@ pub(super) struct Settled {
     pub(super) unresolved_links: u64,
 }
 
-/// Compares the files with the entries of the node.
+/// Compares the files with the entries of the node. The list of entries is read as a stream, so that
+/// a large corpus costs only its names.
 pub(super) async fn settle(
     corpus: &SourceCorpus,
     identity: &CorpusIdentity,
@@ -99,18 +100,36 @@ pub(super) async fn settle(
     progress: &mut dyn ProgressSink,
 ) -> Result<Settled, VerbError> {
     let with_links = seen.has_links && !is_dry_run;
-    let mut imported = fetch(identity.scope(), with_links, client, progress).await?;
-    let is_gone = |of: &ImportedEntry| seen.lacks(corpus, identity, of);
-    if !with_links && imported.iter().any(is_gone) {
-        imported = fetch(identity.scope(), true, client, progress).await?;
+    let (mut settled, mut gone) = (Settled::default(), BTreeMap::new());
+    let mut links = FileLinks::new(identity);
+    each(identity.scope(), with_links, client, progress, |of| {
+        if seen.lacks(corpus, identity, &of) {
+            gone.insert(of.id.clone(), of);
+        } else if with_links {
+            links.add(&of);
+        }
+    })
+    .await?;
+    if !with_links && !gone.is_empty() {
+        // Codes and titles take longer, so they are read only if an entry is listed.
+        each(identity.scope(), true, client, progress, |of| {
+            if let Some(found) = gone.get_mut(&of.id) {
+                *found = of;
+            }
+        })
+        .await?;
     }
-    let mut settled = Settled::default();
-    let (gone, held): (Vec<_>, Vec<_>) = imported.into_iter().partition(|of| is_gone(of));
     if with_links {
-        let files = Files::new(&held, identity);
-        files.link(&mut settled, client, progress).await?;
+        let mut changed = Vec::new();
+        each(identity.scope(), false, client, progress, |of| {
+            if !gone.contains_key(&of.id) {
+                changed.extend(links.change(&of, &mut settled));
+            }
+        })
+        .await?;
+        write_links(&changed, client, progress).await?;
     }
-    let gone = gone.into_iter().filter(|of| !of.archived);
+    let gone = gone.into_values().filter(|of| !of.archived && !of.code.is_empty());
     settled.gone = gone
         .map(|of| {
             let ImportedEntry { id, code, title, source, .. } = of;
@@ -130,14 +149,16 @@ pub(super) async fn retract(settled: &mut Settled, client: &Client) -> Result<()
     Ok(())
 }
 
-async fn fetch(
+/// Calls `take` for each entry that this node imported from places with this beginning.
+async fn each(
     scope: &str,
     titles: bool,
     client: &Client,
     progress: &mut dyn ProgressSink,
-) -> Result<Vec<ImportedEntry>, VerbError> {
+    mut take: impl FnMut(ImportedEntry),
+) -> Result<(), VerbError> {
     let path = format!("/v1/imported?place={}&titles={titles}", escape(scope));
-    let (mut pending, mut entries) = (Vec::new(), Vec::new());
+    let (mut pending, mut count) = (Vec::new(), 0);
     receive(client, &path, "All entries were imported; their links are incomplete.", |bytes| {
         pending.extend_from_slice(bytes);
         let mut rest = 0;
@@ -145,100 +166,107 @@ async fn fetch(
             let line = serde_json::from_slice(&pending[rest..rest + end]).map_err(|error| {
                 VerbError::Failed(format!("The node sent a line that is no entry: {error}."))
             })?;
-            entries.push(line);
+            take(line);
+            count += 1;
             rest += end + 1;
         }
         pending.drain(..rest);
-        progress.tell("comparing", entries.len() as u64, None);
+        progress.tell("comparing", count, None);
         Ok(())
     })
-    .await?;
-    Ok(entries)
+    .await
 }
 
-/// The imported entries of a repository or folder, and the links between them.
-struct Files<'a> {
-    entries: &'a [ImportedEntry],
-    scope: &'a str,
-    /// The beginning of the places of the corpus.
-    corpus: String,
+/// Makes the changed links.
+async fn write_links(
+    changed: &[LinkedImport],
+    client: &Client,
+    progress: &mut dyn ProgressSink,
+) -> Result<(), VerbError> {
+    let mut done = 0;
+    for entries in changed.chunks(LINES_MAX) {
+        let body = ImportLinks { entries: entries.to_vec() };
+        let _: ImportLinksResult =
+            client.send_json(Method::POST, "/v1/import/links", &body).await?;
+        done += entries.len() as u64;
+        progress.tell("linking", done, Some(changed.len() as u64));
+    }
+    Ok(())
+}
+
+/// The names of all imported entries of a repository or folder, and the links between them.
+struct FileLinks<'a> {
+    identity: &'a CorpusIdentity,
     /// One index for each workspace: a link to an entry of another one would reveal it.
-    indexes: BTreeMap<&'a str, LinkIndex>,
+    indexes: BTreeMap<String, LinkIndex>,
+    /// Links that one entry states of another: start, workspace, file, relation and target.
+    relations: Vec<[String; 5]>,
+    /// The same links, by the id of the entry at which they start.
+    stated: Option<BTreeMap<String, BTreeSet<String>>>,
 }
 
-impl<'a> Files<'a> {
-    fn new(entries: &'a [ImportedEntry], identity: &'a CorpusIdentity) -> Self {
-        let (scope, corpus) = (identity.scope(), identity.place_of(""));
-        let mut indexes = BTreeMap::<&str, LinkIndex>::new();
-        for of in entries {
-            indexes.entry(&of.workspace).or_default().add(LinkTarget {
-                entry: &of.id,
-                path: path_of(of, scope),
-                line: of.source.line.unwrap_or_default(),
-                title: &of.title,
-                id: of.source.id.as_deref(),
-            });
-        }
-        Self { entries, scope, corpus, indexes }
+impl<'a> FileLinks<'a> {
+    fn new(identity: &'a CorpusIdentity) -> Self {
+        let (indexes, relations) = (BTreeMap::new(), Vec::new());
+        Self { identity, indexes, relations, stated: None }
     }
 
-    /// Makes the links of the files.
-    async fn link(
-        &self,
-        settled: &mut Settled,
-        client: &Client,
-        progress: &mut dyn ProgressSink,
-    ) -> Result<(), VerbError> {
-        let wanted = self.wanted(settled);
-        let has_changed = |of: &&ImportedEntry| {
-            let before: BTreeSet<&String> = of.links.iter().collect();
-            wanted.get(of.id.as_str()).map_or(!before.is_empty(), |now| {
-                now.len() != before.len() || now.iter().any(|link| !before.contains(link))
-            })
-        };
-        let changed: Vec<LinkedImport> = self
-            .entries
-            .iter()
-            .filter(has_changed)
-            .map(|of| {
-                let links = wanted.get(of.id.as_str()).cloned().unwrap_or_default();
-                LinkedImport { id: of.id.clone(), links: links.into_iter().collect() }
-            })
-            .collect();
-        for (at, entries) in changed.chunks(LINES_MAX).enumerate() {
-            let body = ImportLinks { entries: entries.to_vec() };
-            let _: ImportLinksResult =
-                client.send_json(Method::POST, "/v1/import/links", &body).await?;
-            let done = (at * LINES_MAX + entries.len()) as u64;
-            progress.tell("linking", done, Some(changed.len() as u64));
+    fn add(&mut self, of: &ImportedEntry) {
+        let path = path_of(of, self.identity.scope());
+        self.indexes.entry(of.workspace.clone()).or_default().add(LinkTarget {
+            entry: &of.id,
+            path,
+            line: of.source.line.unwrap_or_default(),
+            title: &of.title,
+            id: of.source.id.as_deref(),
+        });
+        for link in of.source.links.iter().filter(|link| !link.from.is_empty()) {
+            let (from, relation, target) = (&link.from, &link.relation, &link.target);
+            let parts = [from.as_str(), &of.workspace, path, relation, target];
+            self.relations.push(parts.map(str::to_owned));
         }
-        Ok(())
     }
 
-    /// The links of each entry, by its id. Those of the corpus are counted.
-    fn wanted(&self, settled: &mut Settled) -> BTreeMap<String, BTreeSet<String>> {
-        let mut wanted = BTreeMap::<String, BTreeSet<String>>::new();
-        for of in self.entries {
-            let Some(index) = self.indexes.get(of.workspace.as_str()) else { continue };
-            let (path, is_counted) =
-                (path_of(of, self.scope), u64::from(of.place.starts_with(&self.corpus)));
-            for link in &of.source.links {
-                let start = match link.from.as_str() {
-                    "" => Some(of.id.as_str()),
-                    from => index.resolve(path, from),
-                };
-                let Some((start, end)) = start.zip(index.resolve(path, &link.target)) else {
-                    settled.unresolved_links += is_counted;
-                    continue;
-                };
-                settled.links += is_counted;
-                if start != end {
-                    let link = format!("{}:{end}", relation(&link.relation));
-                    wanted.entry(start.to_owned()).or_default().insert(link);
-                }
+    /// The links that an entry must have now, if its file states others than at the last import. The
+    /// links of the corpus are counted.
+    fn change(&mut self, of: &ImportedEntry, settled: &mut Settled) -> Option<LinkedImport> {
+        let stated = self.stated.take().unwrap_or_else(|| self.between_others());
+        let index = self.indexes.get(&of.workspace)?;
+        let mut now = stated.get(&of.id).cloned().unwrap_or_default();
+        self.stated = Some(stated);
+        let path = path_of(of, self.identity.scope());
+        let is_counted = u64::from(of.place.starts_with(&self.identity.place_of("")));
+        for link in &of.source.links {
+            let start = match link.from.as_str() {
+                "" => Some(of.id.as_str()),
+                from => index.resolve(path, from),
+            };
+            let Some((_, end)) = start.zip(index.resolve(path, &link.target)) else {
+                settled.unresolved_links += is_counted;
+                continue;
+            };
+            settled.links += is_counted;
+            if link.from.is_empty() && end != of.id {
+                now.insert(format!("{}:{end}", relation(&link.relation)));
             }
         }
-        wanted
+        let before: BTreeSet<String> = of.links.iter().cloned().collect();
+        let links = now.iter().cloned().collect();
+        (now != before).then(|| LinkedImport { id: of.id.clone(), links })
+    }
+
+    /// The links that entries state of others.
+    fn between_others(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let mut stated = BTreeMap::<String, BTreeSet<String>>::new();
+        for [from, workspace, path, word, target] in &self.relations {
+            let Some(index) = self.indexes.get(workspace) else { continue };
+            let ends = index.resolve(path, from).zip(index.resolve(path, target));
+            if let Some((start, end)) = ends.filter(|(start, end)| start != end) {
+                let link = format!("{}:{end}", relation(word));
+                stated.entry(start.to_owned()).or_default().insert(link);
+            }
+        }
+        stated
     }
 }
 
