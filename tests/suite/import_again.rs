@@ -129,7 +129,7 @@ fn an_entry_that_a_person_edited_is_not_overwritten() {
         (&other["content"], &other["sets"]["tags"]),
         (&Value::from("Another text."), &serde_json::json!(["mine"]),)
     );
-    assert_eq!(counts(&notes.import(&[])), [0, 0, 1, 1, 0], "it is listed until somebody decides");
+    assert_eq!(counts(&notes.import(&[])), [0, 0, 1, 1, 0], "it is listed again");
     assert_eq!(counts(&notes.import(&["--keep", "entry"])), [0, 0, 2, 0, 0]);
     assert_eq!(counts(&notes.import(&[])), [0, 0, 2, 0, 0], "the decision is kept");
     assert_eq!(notes.show(&a)["content"], "Text of a person.");
@@ -302,7 +302,7 @@ fn relations_of_memory_files_become_links_of_their_entities() {
         "{\"type\":\"entity\",\"name\":\"API\",\"entityType\":\"service\",\"observations\":[\"Serves\"]}\n\
          {\"type\":\"entity\",\"name\":\"Store\",\"entityType\":\"service\",\"observations\":[\"Keeps\"]}\n\
          {\"type\":\"relation\",\"from\":\"API\",\"to\":\"Store\",\"relationType\":\"depends on\"}\n\
-         {\"type\":\"relation\",\"from\":\"API\",\"to\":\"Nobody\",\"relationType\":\"uses\"}\n",
+         {\"type\":\"relation\",\"from\":\"API\",\"to\":\"Missing\",\"relationType\":\"uses\"}\n",
     )]);
     let report = import(&notes.home(), &notes.path().join("memory.jsonl"), &[]);
     assert_eq!(report["format"], "mcp-memory");

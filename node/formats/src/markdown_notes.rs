@@ -149,7 +149,10 @@ fn read_whole(path: &str, note: Note, take: &mut Taker<'_>) -> ControlFlow<()> {
     let id = fields.0.get(ID).and_then(Value::as_str).map(str::to_owned);
     set_fields(&mut entry, fields);
     match id {
-        Some(id) => entry.key = ImportKey::External(id),
+        Some(id) => {
+            entry.key = ImportKey::External(id);
+            set_links(&mut entry);
+        }
         None => set_body(&mut entry),
     }
     take.entry(entry)
@@ -173,6 +176,11 @@ pub(crate) fn stem(path: &str) -> String {
 /// Takes the tags and links of the text.
 pub(crate) fn set_body(entry: &mut NeutralEntry) {
     entry.tags.extend(inline_tags(&entry.content));
+    set_links(entry);
+}
+
+/// Takes the links of the text.
+fn set_links(entry: &mut NeutralEntry) {
     for target in body_links(&entry.content) {
         if !entry.source.links.iter().any(|link| link.target == target) {
             entry.source.links.push(SourceLink::new("", target));
@@ -212,9 +220,7 @@ pub(crate) fn set_fields(entry: &mut NeutralEntry, mut fields: Fields) {
     entry.is_archived = fields.text("archived").is_some_and(|of| of == "true")
         || entry.source.status.as_deref() == Some("archived");
     for link in fields.list("related").into_iter().chain(fields.list("links")) {
-        let (relation, rest) = link.split_once("[[").unwrap_or(("", &link));
-        let target = rest.trim_end_matches("]]").split('|').next().unwrap_or_default();
-        entry.source.links.push(SourceLink::new(relation.trim(), target));
+        entry.source.links.push(stated_link(&link));
     }
     if fields.has(ID) {
         entry.anchors = fields.texts("anchors");
@@ -228,6 +234,16 @@ pub(crate) fn set_fields(entry: &mut NeutralEntry, mut fields: Fields) {
         }
     }
     entry.source.extra.extend(fields.rest());
+}
+
+/// The link that a front matter states, such as `uses [[B]]`, or `[[A]] uses [[B]]` for a link between
+/// two other notes.
+fn stated_link(text: &str) -> SourceLink {
+    let other = text.trim().strip_prefix("[[").and_then(|rest| rest.split_once("]]"));
+    let (from, text) = other.filter(|(_, rest)| rest.contains("[[")).unwrap_or(("", text));
+    let (relation, rest) = text.split_once("[[").unwrap_or(("", text));
+    let target = rest.trim_end_matches("]]").split('|').next().unwrap_or_default();
+    SourceLink { from: from.to_owned(), ..SourceLink::new(relation.trim(), target) }
 }
 
 /// Writes entries as notes. The paths of all notes are chosen first, because notes link to each other.
@@ -296,15 +312,16 @@ fn write(entry: &NeutralEntry, path: String, targets: &HashMap<String, String>) 
     yaml::put_list(&mut text, "evidence", &entry.evidence);
     let link = |of: &SourceLink| {
         let target = targets.get(&of.target).unwrap_or(&of.target);
-        format!("{} [[{target}]]", of.relation).trim().to_owned()
+        let from = Some(&of.from).filter(|from| !from.is_empty());
+        let from = from.map_or(String::new(), |from| format!("[[{from}]] "));
+        format!("{from}{} [[{target}]]", of.relation).trim().to_owned()
     };
     // The text of the note has its plain links itself.
     let is_in_text = |of: &&SourceLink| {
         let target = of.target.as_str();
         of.relation.is_empty() && is_own && body_links(&entry.content).any(|one| one == target)
     };
-    let own = source.links.iter().filter(|of| of.from.is_empty());
-    let own = own.filter(|of| !is_in_text(of)).chain(&entry.links);
+    let own = source.links.iter().filter(|of| !is_in_text(of)).chain(&entry.links);
     let links: Vec<String> = own.map(link).collect();
     yaml::put_list(&mut text, "related", &links);
     if !source.citations.is_empty() {

@@ -248,9 +248,13 @@ impl Report {
         let text = match is_dry_run {
             true => self.table(),
             false => {
+                let changed = match changed {
+                    0 => String::new(),
+                    _ => format!("{changed} changed, "),
+                };
                 let mut text = format!(
-                    "Format: {} ({})\n{taken} imported, {changed} changed, {known} already known, \
-                     {refused} refused",
+                    "Format: {} ({})\n{taken} imported, {changed}{known} already known, {refused} \
+                     refused",
                     self.format,
                     plural::counted(self.files as u64, "file", "files"),
                 );
