@@ -69,6 +69,7 @@ pub struct ImportQuery {
     /// For entries that were changed here and in their file: the side that is kept. Default: such
     /// entries are listed and not changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
     pub keep: Option<KeptSide>,
 }
 

@@ -88,7 +88,7 @@ impl LinkIndex {
                 self.files.insert(path, (line, entry.to_owned()));
             }
         }
-        let mut put = |of: &mut HashMap<String, Found>, name: String| {
+        let put = |of: &mut HashMap<String, Found>, name: String| {
             let found = of.entry(name).or_insert_with(|| Found::One(entry.to_owned()));
             if !matches!(found, Found::One(one) if one == entry) {
                 *found = Found::Several;

@@ -49,16 +49,20 @@ impl SeenParts {
     /// True if the corpus no longer has the part of an entry that it had before.
     fn lacks(&self, corpus: &SourceCorpus, identity: &CorpusIdentity, of: &ImportedEntry) -> bool {
         let path = of.source.path.as_deref().unwrap_or_default();
-        let begin = match corpus.is_one_file {
-            true => format!("{}#", identity.place_of(&corpus.files[0].path)),
-            false => identity.place_of(""),
-        };
-        of.source.format == corpus.format.name()
-            && of.place.starts_with(&begin)
+        is_of(corpus, identity, of)
             && !self.places.contains(&place_hash(&of.place))
             && self.problem_files.len() <= PROBLEM_FILES_MAX
             && !self.problem_files.contains(path)
     }
+}
+
+/// True if an import of the corpus wrote an entry.
+fn is_of(corpus: &SourceCorpus, identity: &CorpusIdentity, of: &ImportedEntry) -> bool {
+    let begin = match corpus.is_one_file {
+        true => format!("{}#", identity.place_of(&corpus.files[0].path)),
+        false => identity.place_of(""),
+    };
+    of.source.format == corpus.format.name() && of.place.starts_with(&begin)
 }
 
 /// The hash by which a place is remembered.
@@ -123,7 +127,8 @@ pub(super) async fn settle(
         let mut changed = Vec::new();
         each(identity.scope(), false, client, progress, |of| {
             if !gone.contains_key(&of.id) {
-                changed.extend(links.change(&of, &mut settled));
+                let counted = is_of(corpus, identity, &of).then_some(&mut settled);
+                changed.extend(links.change(&of, counted));
             }
         })
         .await?;
@@ -229,23 +234,30 @@ impl<'a> FileLinks<'a> {
 
     /// The links that an entry must have now, if its file states others than at the last import. The
     /// links of the corpus are counted.
-    fn change(&mut self, of: &ImportedEntry, settled: &mut Settled) -> Option<LinkedImport> {
+    fn change(
+        &mut self,
+        of: &ImportedEntry,
+        mut counted: Option<&mut Settled>,
+    ) -> Option<LinkedImport> {
         let stated = self.stated.take().unwrap_or_else(|| self.between_others());
         let index = self.indexes.get(&of.workspace)?;
         let mut now = stated.get(&of.id).cloned().unwrap_or_default();
         self.stated = Some(stated);
         let path = path_of(of, self.identity.scope());
-        let is_counted = u64::from(of.place.starts_with(&self.identity.place_of("")));
         for link in &of.source.links {
             let start = match link.from.as_str() {
                 "" => Some(of.id.as_str()),
                 from => index.resolve(path, from),
             };
             let Some((_, end)) = start.zip(index.resolve(path, &link.target)) else {
-                settled.unresolved_links += is_counted;
+                if let Some(settled) = &mut counted {
+                    settled.unresolved_links += 1;
+                }
                 continue;
             };
-            settled.links += is_counted;
+            if let Some(settled) = &mut counted {
+                settled.links += 1;
+            }
             if link.from.is_empty() && end != of.id {
                 now.insert(format!("{}:{end}", relation(&link.relation)));
             }
