@@ -40,7 +40,7 @@ pub(super) struct FileFields {
 
 /// The result of comparing the three versions.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum FileChange {
+pub(super) enum FileEdit {
     /// The file states nothing new.
     Unchanged,
     /// The entry follows the file with these claims.
@@ -127,7 +127,7 @@ impl FileFields {
         base: &FieldDigests,
         (view, own): (&EntryView, &Claims),
         kept: Option<KeptSide>,
-    ) -> FileChange {
+    ) -> FileEdit {
         let (mut claims, mut conflicts) = (Vec::new(), Vec::new());
         for (at, name) in Register::KNOWN {
             let cleared = Some("").filter(|_| CLEARED.contains(&at));
@@ -147,7 +147,7 @@ impl FileFields {
             }
         }
         if !conflicts.is_empty() {
-            return FileChange::Conflict(conflicts);
+            return FileEdit::Conflict(conflicts);
         }
         claims.extend(self.elements_since(base, view, own));
         let held = || view.citations.keys().filter(|of| !of.is_context).map(evidence);
@@ -162,7 +162,7 @@ impl FileFields {
             (true, false, true) => claims.push(ClaimEdit::Archive(Presence::Withdrawn)),
             _ => {}
         }
-        if claims.is_empty() { FileChange::Unchanged } else { FileChange::Edit(claims) }
+        if claims.is_empty() { FileEdit::Unchanged } else { FileEdit::Edit(claims) }
     }
 
     fn elements_since(

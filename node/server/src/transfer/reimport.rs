@@ -3,7 +3,7 @@
 //! Separate from the reading of new lines: a part of a file is recognized by its key, else by its
 //! place on this machine, and its entry follows the change of the file ([`super::file_change`]).
 
-use super::file_change::{FieldDigests, FileChange, FileFields};
+use super::file_change::{FieldDigests, FileEdit, FileFields};
 use super::imported_words;
 use super::jsonl_line::JsonlLine;
 use super::line_outcome::{LineCount, without_prefix};
@@ -87,22 +87,22 @@ impl LineReader {
         let next = ImportRow { links: row.links.clone(), ..next };
         let base = imported_words::base(&row);
         let change = match base == Some(digests) {
-            true => FileChange::Unchanged,
+            true => FileEdit::Unchanged,
             false => self.change(entry, &fields, base)?,
         };
         self.earlier.insert(entry, (number, said));
         let is_known = imported_words::say_the_same(&row, &next);
         let note = Command::NoteSource { entry, row: Box::new(next.clone()), dated };
         let (commands, count) = match change {
-            FileChange::Conflict(fields) => return Ok(LineResult::Conflict(entry, fields)),
-            FileChange::Unchanged if is_known => {
+            FileEdit::Conflict(fields) => return Ok(LineResult::Conflict(entry, fields)),
+            FileEdit::Unchanged if is_known => {
                 if next == row || self.query.dry_run {
                     return Ok(LineResult::Known);
                 }
                 (vec![note], LineCount::Known)
             }
-            FileChange::Unchanged => (vec![note], LineCount::Changed),
-            FileChange::Edit(claims) => {
+            FileEdit::Unchanged => (vec![note], LineCount::Changed),
+            FileEdit::Edit(claims) => {
                 check_edit(&self.service, entry, &claims, self.approval)
                     .map_err(|error| without_prefix(error.message().to_owned()))?;
                 if self.query.dry_run || self.query.strict {
@@ -124,7 +124,7 @@ impl LineReader {
         entry: EntryId,
         fields: &FileFields,
         base: Option<FieldDigests>,
-    ) -> Result<FileChange, LineError> {
+    ) -> Result<FileEdit, LineError> {
         let held = self.snapshot.entry(entry)?.to_entry();
         let workspace = held.origin.as_ref().map(|origin| origin.workspace());
         let view = held.view(self.now, &self.membership.entitlement(workspace));
@@ -155,8 +155,8 @@ impl LineReader {
         }
         let base = FieldDigests::default();
         match fields.since(&base, (&view, &Claims::default()), None) {
-            FileChange::Conflict(_) if self.query.keep.is_some() => Ok(Some(LineResult::Known)),
-            FileChange::Conflict(fields) => Ok(Some(LineResult::Conflict(entry, fields))),
+            FileEdit::Conflict(_) if self.query.keep.is_some() => Ok(Some(LineResult::Known)),
+            FileEdit::Conflict(fields) => Ok(Some(LineResult::Conflict(entry, fields))),
             _ => Ok(None),
         }
     }
@@ -177,7 +177,12 @@ impl LineReader {
             let has_changed = row
                 .and_then(|row| imported_words::base(&row))
                 .is_some_and(|base| !base.had_text(&new.title, &new.content));
-            if !is_gone && !has_changed {
+            let follows_another = is_text
+                && self.earlier.get(&entry).is_some_and(|(_, first)| {
+                    first.title.as_ref() != Some(&new.title)
+                        || first.content.as_ref() != Some(&new.content)
+                });
+            if !is_gone && !has_changed && !follows_another {
                 return Ok(source);
             }
             source.format = format!("{format}+{renewal}");
