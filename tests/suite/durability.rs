@@ -112,7 +112,13 @@ fn about_entries(entry: EntryId, gone: EntryId) -> Vec<Command> {
     let (of, amount) = (Observation::Success, Thousandths::ONE);
     let looks = |is_counted| AnchorResults { held: vec![entry], broken: Vec::new(), is_counted };
     let marks = MarkChange { pinned: Some(true), ..MarkChange::default() };
-    let words = ImportRow { id: Some("les-1".into()), words: "{}".into() };
+    let words = ImportRow {
+        id: Some("les-1".into()),
+        words: "{}".into(),
+        place: Some("root:1 a.md#".into()),
+        base: None,
+        links: Vec::new(),
+    };
     let prior = PriorEvidence { successes: Thousandths::ONE, ..PriorEvidence::default() };
     let checkout = CheckoutRow {
         workspace: WorkspaceId::MAIN,

@@ -75,4 +75,7 @@ pub struct ImportedLink {
     pub relation: String,
     /// The target as the file spells it.
     pub target: String,
+    /// The entry at which the link starts; empty for the entry itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub from: String,
 }

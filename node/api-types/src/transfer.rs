@@ -1,6 +1,6 @@
 //! Request and response types of export, import and backup. Scripts depend on the names.
 
-use crate::ErrorDetail;
+use crate::{ErrorDetail, ImportedSource};
 use klnode_scoring::scan::redact_secrets;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -66,6 +66,86 @@ pub struct ImportQuery {
     /// Stop before the first line that is rejected.
     #[serde(default)]
     pub strict: bool,
+    /// For entries that were changed here and in their file: the side that is kept. Default: such
+    /// entries are listed and not changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[param(inline)]
+    pub keep: Option<KeptSide>,
+}
+
+/// A side of a conflict between an entry and its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeptSide {
+    /// The text of the entry.
+    Entry,
+    /// The text of the file.
+    File,
+}
+
+/// Selects entries that were imported from files of other tools.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ImportedQuery {
+    /// The beginning of their places.
+    pub place: String,
+    /// Include code, title and archived state, which takes longer.
+    #[serde(default)]
+    pub titles: bool,
+}
+
+/// An entry that was imported from a file of another tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImportedEntry {
+    /// The entry's id.
+    pub id: String,
+    /// The entry's citation code.
+    pub code: String,
+    /// The title.
+    pub title: String,
+    /// The workspace: `main`, `local` or an id.
+    pub workspace: String,
+    /// True if the entry is archived.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
+    /// The place in a file.
+    pub place: String,
+    /// The words of the file.
+    pub source: ImportedSource,
+    /// Links that imports made of the links in the file, each as RELATION:ID.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<String>,
+}
+
+/// Links that an import makes of the links in files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ImportLinks {
+    /// The entries, each with all of its links.
+    pub entries: Vec<LinkedImport>,
+}
+
+/// The links of one imported entry.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkedImport {
+    /// The id of the entry.
+    pub id: String,
+    /// All links that its file states, each as RELATION:ID. Links of an earlier import that are
+    /// missing here are withdrawn.
+    pub links: Vec<String>,
+}
+
+/// The result of making links.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ImportLinksResult {
+    /// New links.
+    pub added: u64,
+    /// Links that were withdrawn.
+    pub withdrawn: u64,
+    /// Entries whose links were not written.
+    pub refused: u64,
 }
 
 /// Options for a backup.
@@ -120,6 +200,12 @@ pub struct ImportResult {
     pub taken: u64,
     /// Lines that were known already.
     pub known: u64,
+    /// Lines whose entry follows a change of the file.
+    #[serde(default)]
+    pub changed: u64,
+    /// Lines whose entry was changed here and in the file. Nothing was written for them.
+    #[serde(default)]
+    pub conflicts: u64,
     /// Lines that were rejected in whole or in part.
     pub refused: u64,
     /// Of the new lines, those that forgot an entry on this node.
@@ -138,6 +224,9 @@ pub struct ImportResult {
     pub unmarked: u64,
     /// The problems of the first rejected lines.
     pub problems: Vec<LineProblem>,
+    /// The first lines in conflict, each with the entry and its fields.
+    #[serde(default)]
+    pub conflicted: Vec<LineProblem>,
     /// The line at which a strict import stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<u64>,
@@ -165,11 +254,21 @@ impl ImportResult {
         }
     }
 
+    /// Counts a line whose entry was changed here and in the file.
+    pub fn conflict(&mut self, line: u64, message: String) {
+        self.conflicts += 1;
+        if self.conflicted.len() < PROBLEMS_MAX {
+            self.conflicted.push(LineProblem { line, message });
+        }
+    }
+
     /// Adds the result of further lines.
     pub fn add(&mut self, other: Self) {
         self.entries += other.entries;
         self.taken += other.taken;
         self.known += other.known;
+        self.changed += other.changed;
+        self.conflicts += other.conflicts;
         self.refused += other.refused;
         self.forgotten += other.forgotten;
         self.proposed += other.proposed;
@@ -178,6 +277,8 @@ impl ImportResult {
         self.unmarked += other.unmarked;
         let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
         self.problems.extend(other.problems.into_iter().take(room));
+        let room = PROBLEMS_MAX.saturating_sub(self.conflicted.len());
+        self.conflicted.extend(other.conflicted.into_iter().take(room));
         self.stopped = self.stopped.or(other.stopped);
     }
 }

@@ -10,7 +10,7 @@ use hyper::Method;
 use klnode_api_types::export_file::{
     ExportHeader, FORMAT, LINE_BYTES_MAX, LINES_BYTES_MAX, LINES_MAX, VERSION,
 };
-use klnode_api_types::transfer::{ImportResult, PROBLEMS_MAX};
+use klnode_api_types::transfer::{ImportResult, KeptSide, PROBLEMS_MAX};
 use klnode_client::Client;
 use klnode_formats::{CorpusError, FileFormat, SourceCorpus};
 use klnode_text::plural;
@@ -43,6 +43,13 @@ pub struct Import {
     /// Import entries that were forgotten here again, under new ids.
     #[arg(long)]
     pub as_new: bool,
+    /// For entries that were changed both here and in their file: keep the entry, or take the text
+    /// of the file. Without this flag they are listed and not changed.
+    #[arg(long, value_name = "entry|file", value_parser = kept_side)]
+    pub keep: Option<KeptSide>,
+    /// Retract entries whose file or section is gone. Without this flag they are listed.
+    #[arg(long)]
+    pub retract_gone: bool,
     /// Stop at the first refused line instead of skipping it.
     #[arg(long)]
     pub strict: bool,
@@ -50,6 +57,14 @@ pub struct Import {
     /// procedural memory need it.
     #[arg(long)]
     pub as_person: bool,
+}
+
+fn kept_side(text: &str) -> Result<KeptSide, String> {
+    match text {
+        "entry" => Ok(KeptSide::Entry),
+        "file" => Ok(KeptSide::File),
+        _ => Err("write `entry` or `file`".to_owned()),
+    }
 }
 
 /// Some lines, and their position in the file.
@@ -100,6 +115,7 @@ impl Import {
                 dry_path: self.request_path("", 1, true),
                 is_dry_run: self.dry_run,
                 is_strict: self.strict,
+                retracts_gone: self.retract_gone,
             };
             let ask = ask.filter(|_| !self.yes);
             return foreign::import::run(&flags, &corpus, client, (ask, progress)).await;
@@ -212,6 +228,11 @@ impl Import {
         let mut path = format!("{route}?first_line={first_line}&source={}", escape(name));
         if let Some(workspace) = &self.workspace {
             let _ = write!(path, "&workspace={}", escape(workspace));
+        }
+        match self.keep {
+            Some(KeptSide::Entry) => path.push_str("&keep=entry"),
+            Some(KeptSide::File) => path.push_str("&keep=file"),
+            None => {}
         }
         let flags = [("dry_run", dry_run), ("as_new", self.as_new), ("strict", self.strict)];
         for (flag, _) in flags.iter().filter(|(_, on)| *on) {

@@ -104,13 +104,13 @@ pub enum Command {
         /// Observations made in the other system.
         prior: PriorEvidence,
     },
-    /// Stores the words of the file that an entry was imported from.
+    /// Stores the words of the file that an entry was imported from, in place of earlier ones.
     NoteSource {
         /// The imported entry.
         entry: EntryId,
         /// The words, and the id that the file gave the entry.
         row: Box<ImportRow>,
-        /// The newest date that the file states for the entry.
+        /// The newest date that the file states for the entry; `None` keeps the earlier one.
         dated: Option<WallTime>,
     },
     /// Adds a row to the log of entries served to callers.

@@ -36,8 +36,8 @@ impl Transaction<'_> {
         Ok(Receipt::Noted)
     }
 
-    /// Stores the words of the file that an entry was imported from. Only the first import counts;
-    /// an entry that this node lacks changes nothing. The date is at most the time of the import.
+    /// Stores the words of the file that an entry was imported from, in place of earlier ones. An
+    /// entry that this node lacks changes nothing. The date is at most the time of the import.
     pub(super) fn note_source(
         &self,
         batch: &Batch,
@@ -47,7 +47,7 @@ impl Transaction<'_> {
     ) -> Result<Receipt, Rejection> {
         let is_held = batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten);
         let is_short = row.words.len() <= IMPORT_WORDS_BYTES_MAX;
-        if !is_held || !is_short || batch.import(entry)?.is_some() {
+        if !is_held || !is_short || batch.import(entry)?.as_ref() == Some(row) {
             return Ok(Receipt::Known(entry));
         }
         batch.put_import(entry, row)?;

@@ -44,7 +44,7 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
             let relation = relation.trim().to_owned();
             let links = &mut entry.source.links;
             links.retain(|link| link.target != target || !link.relation.is_empty());
-            links.push(SourceLink { relation, target });
+            links.push(SourceLink::new(relation, target));
         }
     }
     categories.sort();

@@ -53,6 +53,26 @@ pub(crate) fn wiki_links(text: &str) -> Vec<String> {
     links
 }
 
+/// The targets of links to notes, such as `[text](../notes/a.md#part)`, each once, in order. Targets
+/// with a scheme lead elsewhere.
+pub(crate) fn note_links(text: &str) -> Vec<String> {
+    let (mut seen, mut links) = (BTreeSet::new(), Vec::new());
+    for line in prose(text) {
+        for (at, _) in line.match_indices("](") {
+            let rest = &line[at + 2..];
+            let inner = rest.split([')', ' ']).next().unwrap_or_default();
+            let inner = inner.trim_start_matches('<').trim_end_matches('>');
+            let target = inner.split(['#', '?']).next().unwrap_or_default().replace("%20", " ");
+            let is_note = target.ends_with(".md") || target.ends_with(".mdc");
+            let is_here = !target.contains(':') && !target.starts_with('/');
+            if is_note && is_here && seen.insert(target.clone()) {
+                links.push(target);
+            }
+        }
+    }
+    links
+}
+
 /// The tags in a text, such as `#auth/jwt`, without the mark.
 pub(crate) fn inline_tags(text: &str) -> Vec<String> {
     let mut tags = Vec::new();
@@ -124,6 +144,13 @@ mod tests {
         assert_eq!(inline_tags(text), ["auth/jwt", "two"]);
         let text = "middleware/auth.go:47-52, `src/lib.rs` https://x.org/a.html ../no/a.rs and/or";
         assert_eq!(path_predicates(text), ["path:middleware/auth.go", "path:src/lib.rs"]);
+    }
+
+    #[test]
+    fn links_to_notes_have_no_scheme_and_no_part() {
+        let text = "[a](b.md#x) [c](../d%20e.md) [f](https://x.org/g.md) [h](i.png) [a](b.md)\n\
+                    ```\n[code](j.md)\n```\n![k](l.md \"title\")";
+        assert_eq!(note_links(text), ["b.md", "../d e.md", "l.md"]);
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub struct SourceCorpus {
     pub files: Vec<SourceFile>,
     /// Symbolic links that were not followed.
     pub links_skipped: u64,
+    /// True if the corpus is one file and not its folder.
+    pub is_one_file: bool,
 }
 
 impl SourceCorpus {
@@ -49,9 +51,16 @@ impl SourceCorpus {
             let bytes = fs::metadata(&root).map_err(failed)?.len();
             let file = SourceFile { path: name, absolute: root.clone(), bytes };
             let root = root.parent().map(Path::to_path_buf).unwrap_or_default();
-            return Ok(Self { format, root, files: vec![file], links_skipped: 0 });
+            return Ok(Self {
+                format,
+                root,
+                files: vec![file],
+                links_skipped: 0,
+                is_one_file: true,
+            });
         }
-        let mut corpus = Self { format, root: root.clone(), files: Vec::new(), links_skipped: 0 };
+        let (files, links_skipped, is_one_file) = (Vec::new(), 0, false);
+        let mut corpus = Self { format, root: root.clone(), files, links_skipped, is_one_file };
         corpus.collect(&root, "", 0)?;
         if corpus.files.is_empty() {
             return Err(CorpusError::Empty { path: path.to_owned(), format });

@@ -6,7 +6,9 @@
 use crate::dates;
 use crate::format::FileFormat;
 use crate::front_matter::{Fields, unreadable};
-use crate::neutral_entry::{ImportKey, NeutralEntry, SourceCitation, one_line, title_from};
+use crate::neutral_entry::{
+    ImportKey, NeutralEntry, SourceCitation, SourceLink, one_line, title_from,
+};
 use crate::source_file::SourceFile;
 use crate::taker::Taker;
 use crate::text_lines::TextLines;
@@ -16,6 +18,8 @@ use std::ops::ControlFlow;
 
 /// Most rows of ledgers that are kept in memory.
 const LEDGER_ROWS_MAX: usize = 200_000;
+/// Bytes of the ledgers that are read, for the same reason.
+const LEDGER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The field of `extra` with the rows of the promotion ledger.
 pub(crate) const PROMOTIONS: &str = "promotions";
 const KINDS: [&str; 8] = ["commit", "pr", "doc", "test", "transcript", "file", "url", "run"];
@@ -34,10 +38,14 @@ fn is_ledger(path: &str) -> bool {
 impl Ledger {
     /// Reads the ledgers of a corpus.
     pub(crate) fn read(files: &[SourceFile]) -> Self {
-        let (mut ledger, mut rows) = (Self::default(), 0);
+        let (mut ledger, mut rows, mut bytes) = (Self::default(), 0, 0);
         for file in files.iter().filter(|file| is_ledger(&file.path)) {
             let Ok(mut lines) = TextLines::open(&file.absolute) else { continue };
-            while let Some(line) = lines.next().filter(|_| rows < LEDGER_ROWS_MAX) {
+            while let Some(line) = lines.next() {
+                bytes += line.as_ref().map_or(0, String::len);
+                if rows == LEDGER_ROWS_MAX || bytes > LEDGER_BYTES_MAX {
+                    return ledger;
+                }
                 let row = line.ok().and_then(|line| serde_json::from_str::<Map<_, _>>(&line).ok());
                 rows += 1;
                 ledger.add(row.unwrap_or_default());
@@ -162,6 +170,16 @@ pub(crate) fn entry(
             fields.0.insert(PROMOTIONS.into(), Value::Array(promotions.clone()));
         }
         entry.key = ImportKey::External(id.clone());
+    }
+    let end = |names: [&str; 3]| {
+        names.iter().find_map(|name| fields.0.get(*name).and_then(Value::as_str))
+    };
+    if of == "relation"
+        && let (Some(from), Some(to)) =
+            (end(["from", "source", "subject"]), end(["to", "target", "object"]))
+    {
+        let relation = end(["relation", "relation_type", "predicate"]).unwrap_or_default();
+        entry.source.links.extend(SourceLink::of_relation(from, relation, to));
     }
     entry.evidence = entry.source.citations.iter().map(|of| typed(&of.evidence)).collect();
     entry.evidence.dedup();

@@ -17,6 +17,9 @@ use std::ops::ControlFlow;
 /// A section of at most this size stays whole, even if it is a list.
 const WHOLE_LIST_BYTES_MAX: usize = 1_500;
 
+/// Words that name an item of a list.
+const ITEM_NAME_WORDS: usize = 6;
+
 /// Reads one file.
 pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
     let mut lines = match TextLines::open(&file.absolute) {
@@ -64,10 +67,12 @@ fn take_section(
     for (at, text) in items {
         let mut item = entry(path, fields, section);
         item.title = title_from(&text);
-        let digest = blake3::hash(one_line(&text).as_bytes()).to_hex();
+        // The first words name an item, so that it keeps its entry when its end is edited.
+        let line = one_line(&text);
+        let name: Vec<&str> = line.split(' ').take(ITEM_NAME_WORDS).collect();
         item.key = match item.key {
             ImportKey::Place { path, within } => {
-                ImportKey::Place { path, within: format!("{within} > {}", &digest[..16]) }
+                ImportKey::Place { path, within: format!("{within} > {}", name.join(" ")) }
             }
             other => other,
         };

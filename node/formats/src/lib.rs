@@ -29,6 +29,7 @@ mod gsd_conditions;
 mod instructions;
 mod json_elements;
 pub mod limits;
+mod link_index;
 mod markdown_notes;
 mod mcp_memory;
 mod mem0;
@@ -49,6 +50,7 @@ pub use dates::{day, millis};
 pub use decapod::decapod_entry;
 pub use digest::digest;
 pub use format::FileFormat;
+pub use link_index::{LinkIndex, LinkTarget, relation};
 pub use neutral_entry::{
     ImportKey, NeutralEntry, Observed, Problem, Reading, Source, SourceCitation, SourceLink,
 };

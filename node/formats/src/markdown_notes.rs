@@ -4,7 +4,7 @@
 //! writer writes one note per entry, with the fields of the entry in the front matter, so that a note
 //! of klnode is read back as the same entry.
 
-use crate::body::{inline_tags, wiki_links};
+use crate::body::{inline_tags, note_links, wiki_links};
 use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Fields, Note, read_fields, unreadable};
 use crate::limits::WHOLE_NOTE_BYTES_MAX;
@@ -16,7 +16,9 @@ use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use crate::yaml;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::fmt::Write;
+use std::io;
 use std::ops::ControlFlow;
 
 /// The entry types of klnode, which a note may name in `type`.
@@ -147,7 +149,10 @@ fn read_whole(path: &str, note: Note, take: &mut Taker<'_>) -> ControlFlow<()> {
     let id = fields.0.get(ID).and_then(Value::as_str).map(str::to_owned);
     set_fields(&mut entry, fields);
     match id {
-        Some(id) => entry.key = ImportKey::External(id),
+        Some(id) => {
+            entry.key = ImportKey::External(id);
+            set_links(&mut entry);
+        }
         None => set_body(&mut entry),
     }
     take.entry(entry)
@@ -171,12 +176,21 @@ pub(crate) fn stem(path: &str) -> String {
 /// Takes the tags and links of the text.
 pub(crate) fn set_body(entry: &mut NeutralEntry) {
     entry.tags.extend(inline_tags(&entry.content));
-    for target in wiki_links(&entry.content) {
-        if entry.source.links.iter().any(|link| link.target == target) {
-            continue;
+    set_links(entry);
+}
+
+/// Takes the links of the text.
+fn set_links(entry: &mut NeutralEntry) {
+    for target in body_links(&entry.content) {
+        if !entry.source.links.iter().any(|link| link.target == target) {
+            entry.source.links.push(SourceLink::new("", target));
         }
-        entry.source.links.push(SourceLink { relation: String::new(), target });
     }
+}
+
+/// The targets of the links in a text.
+fn body_links(text: &str) -> impl Iterator<Item = String> {
+    wiki_links(text).into_iter().chain(note_links(text))
 }
 
 /// Takes the fields of a note.
@@ -206,10 +220,7 @@ pub(crate) fn set_fields(entry: &mut NeutralEntry, mut fields: Fields) {
     entry.is_archived = fields.text("archived").is_some_and(|of| of == "true")
         || entry.source.status.as_deref() == Some("archived");
     for link in fields.list("related").into_iter().chain(fields.list("links")) {
-        let (relation, rest) = link.split_once("[[").unwrap_or(("", &link));
-        let target = rest.trim_end_matches("]]").split('|').next().unwrap_or_default();
-        let (relation, target) = (relation.trim().to_owned(), target.to_owned());
-        entry.source.links.push(SourceLink { relation, target });
+        entry.source.links.push(stated_link(&link));
     }
     if fields.has(ID) {
         entry.anchors = fields.texts("anchors");
@@ -225,10 +236,43 @@ pub(crate) fn set_fields(entry: &mut NeutralEntry, mut fields: Fields) {
     entry.source.extra.extend(fields.rest());
 }
 
-/// Writes an entry as a note.
-pub(crate) fn write(entry: &NeutralEntry, names: &mut FileNames) -> OutputFile {
-    let path = names.own_path(entry, FileFormat::Markdown).unwrap_or_else(|| names.slug(entry));
-    let path = names.unique(&path);
+/// The link that a front matter states, such as `uses [[B]]`, or `[[A]] uses [[B]]` for a link between
+/// two other notes.
+fn stated_link(text: &str) -> SourceLink {
+    let other = text.trim().strip_prefix("[[").and_then(|rest| rest.split_once("]]"));
+    let (from, text) = other.filter(|(_, rest)| rest.contains("[[")).unwrap_or(("", text));
+    let (relation, rest) = text.split_once("[[").unwrap_or(("", text));
+    let target = rest.trim_end_matches("]]").split('|').next().unwrap_or_default();
+    SourceLink { from: from.to_owned(), ..SourceLink::new(relation.trim(), target) }
+}
+
+/// Writes entries as notes. The paths of all notes are chosen first, because notes link to each other.
+pub(crate) fn write_all(
+    entries: &mut dyn Iterator<Item = NeutralEntry>,
+    put: &mut dyn FnMut(OutputFile) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut names = FileNames::default();
+    let path = |entry: NeutralEntry| {
+        let own = names.own_path(&entry, FileFormat::Markdown);
+        let path = names.unique(&own.unwrap_or_else(|| names.slug(&entry)));
+        (path, entry)
+    };
+    let notes: Vec<(String, NeutralEntry)> = entries.map(path).collect();
+    let mut stems = HashMap::<String, usize>::new();
+    for (path, _) in &notes {
+        *stems.entry(stem(path).to_lowercase()).or_default() += 1;
+    }
+    let name = |path: &str| match stems.get(&stem(path).to_lowercase()) {
+        Some(1) => stem(path),
+        _ => path.trim_end_matches(".md").to_owned(),
+    };
+    let notes_by_id = notes.iter().filter_map(|(path, of)| Some((of.klnode_id.clone()?, path)));
+    let targets: HashMap<String, String> = notes_by_id.map(|(id, path)| (id, name(path))).collect();
+    notes.iter().try_for_each(|(path, entry)| put(write(entry, path.clone(), &targets)))
+}
+
+/// Writes an entry as a note. `targets` are the names of all notes by the ids of their entries.
+fn write(entry: &NeutralEntry, path: String, targets: &HashMap<String, String>) -> OutputFile {
     let source = &entry.source;
     let is_own = source.format == FileFormat::Markdown.name();
     let mut text = format!("{FENCE}\n");
@@ -266,8 +310,19 @@ pub(crate) fn write(entry: &NeutralEntry, names: &mut FileNames) -> OutputFile {
     yaml::put_list(&mut text, "verify_steps", &entry.verify_steps);
     yaml::put_list(&mut text, "depends_on", &entry.depends_on);
     yaml::put_list(&mut text, "evidence", &entry.evidence);
-    let link = |of: &SourceLink| format!("{} [[{}]]", of.relation, of.target).trim().to_owned();
-    let links: Vec<String> = source.links.iter().map(link).collect();
+    let link = |of: &SourceLink| {
+        let target = targets.get(&of.target).unwrap_or(&of.target);
+        let from = Some(&of.from).filter(|from| !from.is_empty());
+        let from = from.map_or(String::new(), |from| format!("[[{from}]] "));
+        format!("{from}{} [[{target}]]", of.relation).trim().to_owned()
+    };
+    // The text of the note has its plain links itself.
+    let is_in_text = |of: &&SourceLink| {
+        let target = of.target.as_str();
+        of.relation.is_empty() && is_own && body_links(&entry.content).any(|one| one == target)
+    };
+    let own = source.links.iter().filter(|of| !is_in_text(of)).chain(&entry.links);
+    let links: Vec<String> = own.map(link).collect();
     yaml::put_list(&mut text, "related", &links);
     if !source.citations.is_empty() {
         yaml::put(&mut text, "citations", &json!(source.citations));

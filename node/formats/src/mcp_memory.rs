@@ -60,9 +60,7 @@ fn entry(path: &str, line: u64, mut fields: Fields) -> Result<NeutralEntry, Stri
             entry.title = format!("{from} {} {to}", relation.replace('_', " "));
             entry.content.clone_from(&entry.title);
             entry.kind = Some("relation".into());
-            for target in [from, to] {
-                entry.source.links.push(SourceLink { relation: relation.clone(), target });
-            }
+            entry.source.links.extend(SourceLink::of_relation(&from, &relation, &to));
         }
         Some(other) => {
             return Err(format!("its type is `{other}`, which is no entity or relation"));

@@ -51,6 +51,8 @@ pub struct NeutralEntry {
     pub key: ImportKey,
     /// The id of the entry on the node that exports it.
     pub klnode_id: Option<String>,
+    /// Links to other entries of that node, by their ids. The links of a file are in `source`.
+    pub links: Vec<SourceLink>,
     /// The file's words.
     pub source: Source,
 }
@@ -145,6 +147,23 @@ pub struct SourceLink {
     pub relation: String,
     /// The target as the file spells it.
     pub target: String,
+    /// The entry at which the link starts, as the file spells it; empty for the entry itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub from: String,
+}
+
+impl SourceLink {
+    /// A link from the entry itself.
+    pub(crate) fn new(relation: impl Into<String>, target: impl Into<String>) -> Self {
+        Self { relation: relation.into(), target: target.into(), from: String::new() }
+    }
+
+    /// The links of an entry that states a relation between two others: one to each of them, and the
+    /// relation itself.
+    pub(crate) fn of_relation(from: &str, relation: &str, to: &str) -> [Self; 3] {
+        let typed = Self { from: from.to_owned(), ..Self::new(relation, to) };
+        [Self::new("", from), Self::new("", to), typed]
+    }
 }
 
 /// A part of a corpus that cannot be read.

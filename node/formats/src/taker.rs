@@ -11,17 +11,19 @@ use std::ops::ControlFlow;
 /// Takes the entries of a corpus from its reader, and finds repeated identities.
 pub(crate) struct Taker<'a> {
     take: &'a mut dyn FnMut(Reading) -> ControlFlow<()>,
-    /// The digest of the text and the place, by the digest of the identity.
+    /// The first parts, by the digests of their identities.
     seen: HashMap<[u8; 16], FirstPlace>,
     files: &'a [SourceFile],
     file: usize,
     path: String,
 }
 
+/// The first part with an identity. A corpus has one for each of its entries, so it is small.
 struct FirstPlace {
-    text: [u8; 16],
-    file: usize,
-    line: u64,
+    /// The beginning of the digest of the text.
+    text: u64,
+    file: u32,
+    line: u32,
 }
 
 impl<'a> Taker<'a> {
@@ -77,12 +79,15 @@ impl<'a> Taker<'a> {
                 ImportKey::Text => text,
             };
             let Some(seen) = self.seen.get(&identity) else {
-                let place = FirstPlace { text, file: self.file, line: line.unwrap_or_default() };
+                let line = line.and_then(|line| u32::try_from(line).ok()).unwrap_or_default();
+                let file = u32::try_from(self.file).unwrap_or_default();
+                let place = FirstPlace { text: first_bytes(text), file, line };
                 self.seen.insert(identity, place);
                 return (self.take)(Reading::Entry(Box::new(entry)));
             };
-            let is_same = seen.text == text;
-            let first = match self.files.get(seen.file).filter(|_| seen.file != self.file) {
+            let is_same = seen.text == first_bytes(text);
+            let file = seen.file as usize;
+            let first = match self.files.get(file).filter(|_| file != self.file) {
                 Some(earlier) => format!("{} line {}", earlier.path, seen.line),
                 None => format!("line {}", seen.line),
             };
@@ -104,4 +109,8 @@ impl<'a> Taker<'a> {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn first_bytes(digest: [u8; 16]) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|at| digest[at]))
 }

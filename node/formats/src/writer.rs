@@ -36,11 +36,7 @@ pub fn write(
                 put(flux_drive::write(&entry, &mut names))?;
             }
         }
-        FileFormat::Markdown => {
-            for entry in entries {
-                put(markdown_notes::write(&entry, &mut names))?;
-            }
-        }
+        FileFormat::Markdown => markdown_notes::write_all(entries, put)?,
         FileFormat::Gsd => {
             let mut writer = gsd::Writer::default();
             for entry in entries {

@@ -182,7 +182,17 @@ fn dates_conditions_citations_and_evidence_are_read() {
     let retry = gsd.entries.iter().find(|of| of.title == "Retry budgets").unwrap();
     assert_eq!(
         retry.depends_on,
-        ["dep:npm:prisma>=4.0", "path:src/client/retry.rs", "NOT monorepo"]
+        [
+            "dep:npm:prisma>=4.0",
+            "path:src/client/retry.rs",
+            "NOT path:pnpm-workspace.yaml",
+            "NOT path:lerna.json",
+            "NOT path:nx.json",
+            "NOT path:turbo.json",
+            "NOT path:rush.json",
+            "NOT path:packages/*/package.json",
+            "NOT path:apps/*/package.json",
+        ]
     );
     assert!(gsd.problems[0].reason.contains("les-2020-01-01-gone"), "{:?}", gsd.problems);
     assert_eq!(gsd.problems[0].file, "index.md");

@@ -51,8 +51,8 @@
 //! | `removals` | workspace 16, key 32 | the authors who state the key's removal, its pages, and the cut that was applied |
 //! | `edits` | entry 16, author 32, number 4, digest 32 | length 4 of the change in an edit record |
 //! | `documents` | entry 16 | the merged text of a document and its version |
-//! | `imports` | entry 16 | the words of the file that the entry was imported from, and its id there |
-//! | `import_ids` | hash of an id in a file 16, entry 16 | 0: this node imported the entry under that id |
+//! | `imports` | entry 16 | the words of the file that the entry was imported from, its id and place there, digests of the fields in the file, and links that the import made |
+//! | `import_ids` | hash of an id in a file or of a place 16, entry 16 | 0: this node imported the entry under that id or from that place |
 //! | `dismissed` | hash of an insight 16 | hashes of the evidence with which the operator dismissed it; the oldest are removed when there are too many |
 //! | `usage` | day 4, axis 1, name hash 16 | queries, servings and uses of that day, by caller, author and peer |
 //!

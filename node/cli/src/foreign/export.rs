@@ -8,11 +8,14 @@ use super::super::export_stream::receive;
 use super::super::{ProgressSink, Reply, VerbError, promotion_ledger};
 use super::line::ExportedLine;
 use klnode_client::Client;
-use klnode_formats::{FileFormat, NeutralEntry, OutputFile, WriteError};
+use klnode_formats::{
+    FileFormat, LinkIndex, LinkTarget, NeutralEntry, OutputFile, Source, WriteError, relation,
+};
 use klnode_home::{AtomicFile, Existing};
 use klnode_text::plural;
 use serde::Serialize;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -68,6 +71,7 @@ pub(in super::super) async fn run(
     } else {
         drop_own_citations(&mut entries);
     }
+    drop_stated_links(&mut entries);
     let count = entries.len() as u64;
     let mut writer = FolderWriter {
         folder,
@@ -121,6 +125,32 @@ fn drop_own_citations(entries: &mut [NeutralEntry]) {
     let is_own = |entry: &&mut NeutralEntry| entry.source.format == FileFormat::Klnode.name();
     for entry in entries.iter_mut().filter(is_own) {
         entry.source.citations.clear();
+    }
+}
+
+/// Drops the links of entries that the words of their file state already.
+fn drop_stated_links(entries: &mut [NeutralEntry]) {
+    let mut index = LinkIndex::default();
+    for of in entries.iter() {
+        let Some(entry) = of.klnode_id.as_deref() else { continue };
+        let Source { path, line, id, .. } = &of.source;
+        index.add(LinkTarget {
+            entry,
+            path: path.as_deref().unwrap_or(entry),
+            line: line.unwrap_or_default(),
+            title: &of.title,
+            id: id.as_deref(),
+        });
+    }
+    for of in entries.iter_mut() {
+        let path = of.source.path.clone().unwrap_or_default();
+        let words = of.source.links.iter().filter(|link| link.from.is_empty());
+        let stated: BTreeSet<(&str, &str)> = words
+            .filter_map(|link| {
+                Some((relation(&link.relation), index.resolve(&path, &link.target)?))
+            })
+            .collect();
+        of.links.retain(|link| !stated.contains(&(link.relation.as_str(), link.target.as_str())));
     }
 }
 

@@ -6,6 +6,7 @@
 use super::super::{ConfirmPrompt, ProgressSink, Reply, VerbError};
 use super::line::{self, CorpusIdentity};
 use super::report::{ReadCounts, Report};
+use super::settle::{self, SeenParts, place_hash};
 use hyper::Method;
 use klnode_api_types::export_file::{LINES_BYTES_MAX, LINES_MAX};
 use klnode_api_types::transfer::ImportResult;
@@ -14,6 +15,7 @@ use klnode_formats::{NeutralEntry, Problem, Reading, SourceCorpus};
 use klnode_text::plural;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
@@ -30,6 +32,9 @@ struct LineBatch {
     lines: Vec<u8>,
     /// The file and line of each entry.
     places: Vec<(String, Option<u64>)>,
+    /// The hashes of the places by which the node recognizes the entries.
+    seen: Vec<u64>,
+    has_links: bool,
 }
 
 enum CorpusPart {
@@ -48,6 +53,8 @@ pub(in super::super) struct ImportFlags {
     pub(in super::super) is_dry_run: bool,
     /// Stops at the first refused part.
     pub(in super::super) is_strict: bool,
+    /// Retracts entries whose part of a file is gone.
+    pub(in super::super) retracts_gone: bool,
 }
 
 /// Imports a corpus. On a terminal it shows a table first and asks.
@@ -59,7 +66,7 @@ pub(in super::super) async fn run(
 ) -> Result<Reply, VerbError> {
     if let Some(ask) = ask.filter(|_| !flags.is_dry_run) {
         let planned = send(flags, corpus, true, client, progress).await?;
-        if planned.taken() > ASKED_ABOVE {
+        if planned.written() > ASKED_ABOVE {
             progress.clear();
             let question = format!("{}\n{}Import them?", planned.table(), planned.refusals());
             if !ask(&question) {
@@ -80,8 +87,10 @@ async fn send(
 ) -> Result<Report, VerbError> {
     let mut report = Report::new(corpus.format, corpus.files.len(), corpus.links_skipped);
     let (to, mut parts) = mpsc::channel(BATCHES_MAX);
-    let reader = corpus.clone();
-    std::thread::spawn(move || read(&reader, is_dry_run, &to));
+    let identity = Arc::new(CorpusIdentity::of(&corpus.root));
+    let (reader, of_reader) = (corpus.clone(), Arc::clone(&identity));
+    std::thread::spawn(move || read(&reader, &of_reader, is_dry_run, &to));
+    let (mut seen, mut is_whole) = (SeenParts::default(), true);
     let path = if is_dry_run { &flags.dry_path } else { &flags.path };
     let (total, begun) = (corpus.bytes_total(), Instant::now());
     let (mut bytes, mut sent) = (0, 0);
@@ -89,8 +98,10 @@ async fn send(
     let work = async {
         while let Some(part) = parts.recv().await {
             match part {
-                CorpusPart::Lines(kind, LineBatch { lines, places }) => {
+                CorpusPart::Lines(kind, LineBatch { lines, places, seen: parts, has_links }) => {
                     sent += places.len() as u64;
+                    seen.see(&parts);
+                    seen.has_links |= has_links;
                     let media_type = "application/x-ndjson";
                     let answer = client.send_bytes(Method::POST, path, media_type, lines).await?;
                     let answer: ImportResult = answer;
@@ -100,12 +111,15 @@ async fn send(
                         places.get(at).cloned().unwrap_or_default()
                     });
                     if stopped {
+                        is_whole = false;
                         break;
                     }
                 }
                 CorpusPart::Problem(problem) => {
+                    seen.see_problem(&problem.file);
                     report.refuse(problem);
                     if flags.is_strict {
+                        is_whole = false;
                         break;
                     }
                 }
@@ -115,6 +129,13 @@ async fn send(
                 }
             }
             progress.tell(&rate(what, sent, bytes, total, begun), bytes, Some(total));
+        }
+        if is_whole {
+            let seen = (&seen, is_dry_run);
+            report.settled = settle::settle(corpus, &identity, seen, client, progress).await?;
+        }
+        if flags.retracts_gone && !is_dry_run {
+            settle::retract(&mut report.settled, client).await?;
         }
         Ok(())
     };
@@ -152,8 +173,12 @@ fn rate(what: &str, sent: u64, bytes: u64, total: u64, begun: Instant) -> String
 }
 
 /// Reads a corpus and sends it in batches, until it ends or the receiver is gone.
-fn read(corpus: &SourceCorpus, is_dry_run: bool, to: &mpsc::Sender<CorpusPart>) {
-    let identity = CorpusIdentity::of(&corpus.root);
+fn read(
+    corpus: &SourceCorpus,
+    identity: &CorpusIdentity,
+    is_dry_run: bool,
+    to: &mpsc::Sender<CorpusPart>,
+) {
     let send = |part: CorpusPart| match to.blocking_send(part) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
@@ -166,7 +191,7 @@ fn read(corpus: &SourceCorpus, is_dry_run: bool, to: &mpsc::Sender<CorpusPart>) 
                 // The node scans each entry that it takes; a dry run lists what it would flag.
                 counts.add(&entry, is_dry_run);
                 let kind = entry.kind.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned());
-                let line = line::of_entry(&entry, &identity).to_string();
+                let line = line::of_entry(&entry, identity).to_string();
                 let batch = batches.entry(kind.clone()).or_default();
                 let bytes = batch.lines.len() + line.len();
                 let is_full = batch.places.len() >= LINES_MAX || bytes > LINES_BYTES_MAX;
@@ -176,6 +201,8 @@ fn read(corpus: &SourceCorpus, is_dry_run: bool, to: &mpsc::Sender<CorpusPart>) 
                 }
                 batch.lines.extend_from_slice(line.as_bytes());
                 batch.lines.push(b'\n');
+                batch.seen.extend(identity.place(&entry).map(|place| place_hash(&place)));
+                batch.has_links |= !entry.source.links.is_empty();
                 let NeutralEntry { source, .. } = *entry;
                 batch.places.push((source.path.unwrap_or_default(), source.line));
             }

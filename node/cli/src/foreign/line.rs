@@ -1,6 +1,6 @@
 //! A neutral entry as a line for the node, and back.
 
-use klnode_formats::{FileFormat, ImportKey, NeutralEntry, Observed, Source, millis};
+use klnode_formats::{FileFormat, ImportKey, NeutralEntry, Observed, Source, SourceLink, millis};
 use klnode_git::{Repository, RepositoryIdentity, Roots};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -10,6 +10,8 @@ use std::path::Path;
 const KLNODE_ID: &str = "klnode_id";
 /// Longest key; the node has the same limit.
 const KEY_BYTES_MAX: usize = 1_024;
+/// Longest place; the node has the same limit.
+const PLACE_BYTES_MAX: usize = 4_096;
 /// Milliseconds in a second.
 const MILLIS_PER_SECOND: u64 = 1_000;
 /// Thousandths of an observation.
@@ -22,19 +24,53 @@ pub(in super::super) struct CorpusIdentity {
     repository: Option<RepositoryIdentity>,
     /// The folder of the corpus in the repository, with a slash at the end; empty for its root.
     below: String,
+    /// The beginning of the places of all files of the repository, else of the corpus.
+    scope: String,
 }
 
 impl CorpusIdentity {
     /// Finds the repository of a folder.
     pub(super) fn of(folder: &Path) -> Self {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let Ok(repository) = Repository::open(&folder) else { return Self::default() };
+        let scope = format!("dir:{}/", folder.display());
+        let Ok(repository) = Repository::open(&folder) else {
+            return Self { scope, ..Self::default() };
+        };
         let root = repository.path().to_owned();
         let below = folder.strip_prefix(&root).ok().map(|path| path.to_string_lossy().into_owned());
         let below = below.filter(|path| !path.is_empty()).map(|path| format!("{path}/"));
         let identity = repository.identity(&Roots::default());
-        let repository = Some(identity).filter(|identity| !identity.roots().is_empty());
-        Self { repository, below: below.unwrap_or_default() }
+        let root = identity.roots().first().map(|root| format!("root:{root} "));
+        match root {
+            Some(scope) => {
+                Self { repository: Some(identity), below: below.unwrap_or_default(), scope }
+            }
+            None => Self { scope, ..Self::default() },
+        }
+    }
+
+    /// The beginning of the places of all files that links of the corpus can lead to.
+    pub(super) fn scope(&self) -> &str {
+        &self.scope
+    }
+
+    /// The beginning of the places of a file or folder of the corpus; of all of it for an empty path.
+    pub(super) fn place_of(&self, path: &str) -> String {
+        format!("{}{}{path}", self.scope, self.below)
+    }
+
+    /// The place of an entry in its file. A changed file finds its entry by it, on this machine.
+    pub(super) fn place(&self, entry: &NeutralEntry) -> Option<String> {
+        let path = entry.source.path.as_deref()?;
+        let within = match &entry.key {
+            ImportKey::External(id) => id.clone(),
+            ImportKey::Place { within, .. } => within.clone(),
+            // Without a name, a changed text is another entry.
+            ImportKey::Text => {
+                klnode_formats::digest(&format!("{}\n{}", entry.title, entry.content))
+            }
+        };
+        Some(shortened(format!("{}#{within}", self.place_of(path)), PLACE_BYTES_MAX))
     }
 
     /// The key of an entry: its id, else its place in the repository. Without either, the node uses a
@@ -42,23 +78,26 @@ impl CorpusIdentity {
     fn key(&self, key: &ImportKey) -> Option<String> {
         let key = match (key, &self.repository) {
             (ImportKey::External(id), _) => id.clone(),
-            (ImportKey::Place { path, within }, Some(repository)) => {
-                let root = repository.roots().first()?;
-                format!("root:{root} {}{path}#{within}", self.below)
+            (ImportKey::Place { path, within }, Some(_)) => {
+                format!("{}#{within}", self.place_of(path))
             }
             _ => return None,
         };
-        if key.len() <= KEY_BYTES_MAX {
-            return Some(key);
-        }
-        // The start stays readable, and the digest tells long keys apart.
-        let digest = klnode_formats::digest(&key);
-        let mut end = KEY_BYTES_MAX - digest.len() - 1;
-        while !key.is_char_boundary(end) {
-            end -= 1;
-        }
-        Some(format!("{}~{digest}", &key[..end]))
+        Some(shortened(key, KEY_BYTES_MAX))
     }
+}
+
+/// At most so many bytes of a key. The start stays readable, and a digest tells long keys apart.
+fn shortened(key: String, bytes_max: usize) -> String {
+    if key.len() <= bytes_max {
+        return key;
+    }
+    let digest = klnode_formats::digest(&key);
+    let mut end = bytes_max - digest.len() - 1;
+    while !key.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}~{digest}", &key[..end])
 }
 
 /// The line of an entry.
@@ -86,6 +125,7 @@ pub(in super::super) fn of_entry(entry: &NeutralEntry, identity: &CorpusIdentity
     put("depends_on", json!(entry.depends_on));
     put("evidence", json!(entry.evidence));
     put("key", json!(identity.key(&entry.key)));
+    put("place", json!(identity.place(entry)));
     put("id", source.extra.get(KLNODE_ID).cloned().unwrap_or_default());
     if entry.is_archived {
         put("archived", json!(true));
@@ -156,11 +196,12 @@ impl ExportedLine {
             }
             source.id.clone_from(&self.id);
         }
-        for link in &self.links {
+        let links = self.links.iter().map(|link| {
             let (relation, target) = link.split_once(':').unwrap_or(("", link));
             let (relation, target) = (relation.to_owned(), target.to_owned());
-            source.links.push(klnode_formats::SourceLink { relation, target });
-        }
+            SourceLink { relation, target, ..SourceLink::default() }
+        });
+        let links = links.collect();
         Some(NeutralEntry {
             title: self.title?,
             content: self.content?,
@@ -180,6 +221,7 @@ impl ExportedLine {
             observed: None,
             key: ImportKey::Text,
             klnode_id: self.id,
+            links,
             source,
         })
     }

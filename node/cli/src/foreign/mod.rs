@@ -7,3 +7,4 @@ pub(super) mod export;
 pub(super) mod import;
 pub(super) mod line;
 mod report;
+mod settle;

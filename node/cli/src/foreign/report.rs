@@ -1,6 +1,8 @@
 //! The report of a foreign import: counts by type, and the parts that were not taken.
 
 use super::super::Reply;
+use super::super::sanitize::printable;
+use super::settle::{GoneEntry, Settled};
 use klnode_api_types::transfer::ImportResult;
 use klnode_formats::{FileFormat, NeutralEntry, Problem};
 use klnode_scoring::scan::{redact_secrets, scanner};
@@ -11,6 +13,9 @@ use std::fmt::Write;
 
 /// Refused parts that are listed; further ones are only counted.
 const LISTED_MAX: usize = 1_000;
+
+/// Entries that are listed as gone; further ones are only counted.
+const GONE_LISTED_MAX: usize = 20;
 
 /// A part of a corpus that was not taken.
 #[derive(Clone, Debug, Serialize)]
@@ -37,6 +42,8 @@ pub(super) struct Report {
     added: BTreeMap<String, u64>,
     /// Known entries by type.
     known_by_type: BTreeMap<String, u64>,
+    /// Entries by type that follow a change of their file.
+    changed_by_type: BTreeMap<String, u64>,
     /// Entries in which the content scan found something that a person should review.
     scan_findings: BTreeMap<String, u64>,
     /// Fields of the files that klnode keeps as the file's words, with their number.
@@ -45,6 +52,11 @@ pub(super) struct Report {
     links_skipped: u64,
     /// The first refused parts.
     items: Vec<RefusedItem>,
+    /// The first entries that were changed here and in their file.
+    conflicting: Vec<RefusedItem>,
+    /// Entries whose part of a file is gone, and links.
+    #[serde(flatten)]
+    pub(super) settled: Settled,
 }
 
 impl Report {
@@ -56,10 +68,13 @@ impl Report {
             duplicates: 0,
             added: BTreeMap::new(),
             known_by_type: BTreeMap::new(),
+            changed_by_type: BTreeMap::new(),
             scan_findings: BTreeMap::new(),
             extra_fields: BTreeMap::new(),
             links_skipped,
             items: Vec::new(),
+            conflicting: Vec::new(),
+            settled: Settled::default(),
         }
     }
 
@@ -96,6 +111,13 @@ impl Report {
     ) {
         *self.added.entry(kind.to_owned()).or_default() += result.taken;
         *self.known_by_type.entry(kind.to_owned()).or_default() += result.known;
+        *self.changed_by_type.entry(kind.to_owned()).or_default() += result.changed;
+        for conflict in std::mem::take(&mut result.conflicted) {
+            let ((file, line), message) = (place(conflict.line), conflict.message);
+            if self.conflicting.len() < LISTED_MAX {
+                self.conflicting.push(RefusedItem { file, line, message });
+            }
+        }
         for problem in std::mem::take(&mut result.problems) {
             let (file, line) = place(problem.line);
             self.list(Problem { file, line, reason: problem.message });
@@ -103,28 +125,37 @@ impl Report {
         self.imported.add(result);
     }
 
-    /// The number of entries that the import would add.
+    /// The number of entries that the import added.
     pub(super) fn taken(&self) -> u64 {
         self.imported.taken
+    }
+
+    /// The number of entries that the import adds or changes.
+    pub(super) fn written(&self) -> u64 {
+        self.imported.taken + self.imported.changed
     }
 
     /// The table of a dry run.
     pub(super) fn table(&self) -> String {
         let mut text = format!(
-            "Format: {} ({})\n\n{:<14}{:>10}{:>10}\n",
+            "Format: {} ({})\n\n{:<14}{:>10}{:>10}{:>10}\n",
             self.format,
             plural::counted(self.files as u64, "file", "files"),
             "type",
             "to add",
+            "changed",
             "known"
         );
         for (kind, added) in &self.added {
             let known = self.known_by_type.get(kind).copied().unwrap_or_default();
-            let _ = writeln!(text, "{kind:<14}{added:>10}{known:>10}");
+            let changed = self.changed_by_type.get(kind).copied().unwrap_or_default();
+            let _ = writeln!(text, "{kind:<14}{added:>10}{changed:>10}{known:>10}");
         }
-        let _ =
-            writeln!(text, "{:<14}{:>10}{:>10}", "all", self.imported.taken, self.imported.known);
-        let _ = writeln!(text, "\nrefused: {}", self.imported.refused);
+        let ImportResult { taken, changed, known, conflicts, .. } = &self.imported;
+        let _ = writeln!(text, "{:<14}{taken:>10}{changed:>10}{known:>10}", "all");
+        let _ = writeln!(text, "\nchanged here and in the files: {conflicts}");
+        let _ = writeln!(text, "gone from the files: {}", self.settled.gone.len());
+        let _ = writeln!(text, "refused: {}", self.imported.refused);
         let _ = writeln!(text, "duplicates in the files: {}", self.duplicates);
         let findings: u64 = self.scan_findings.values().sum();
         let _ = writeln!(text, "scan findings: {findings}");
@@ -144,9 +175,58 @@ impl Report {
         format!("kept as the file's words: {}\n", names.join(", "))
     }
 
-    /// The list of refused parts.
-    pub(super) fn refusals(&self) -> String {
+    fn links(&self) -> String {
+        let Settled { links, unresolved_links, retracted, .. } = &self.settled;
+        let mut text = String::new();
+        if links + unresolved_links > 0 {
+            let _ =
+                writeln!(text, "links: {links} lead to an entry, {unresolved_links} stay words");
+        }
+        if *retracted > 0 {
+            let _ = writeln!(text, "{} retracted", plural::entries(*retracted));
+        }
+        text
+    }
+
+    /// The entries in conflict, and those whose part of a file is gone.
+    fn differences(&self) -> String {
         let mut notes = String::new();
+        for RefusedItem { file, line, message } in &self.conflicting {
+            let line = line.map_or(String::new(), |line| format!(":{line}"));
+            let _ = writeln!(notes, "{file}{line}: changed here and in the file: {message}");
+        }
+        let unlisted = self.imported.conflicts.saturating_sub(self.conflicting.len() as u64);
+        if unlisted > 0 {
+            let _ = writeln!(notes, "and {unlisted} more changed here and in their files");
+        }
+        if self.imported.conflicts > 0 {
+            notes.push_str(
+                "Nothing was written for them. `--keep file` takes the text of the file, `--keep \
+                 entry` keeps the entry.\n",
+            );
+        }
+        if self.settled.retracted > 0 {
+            return notes;
+        }
+        for GoneEntry { code, title, file, .. } in self.settled.gone.iter().take(GONE_LISTED_MAX) {
+            let _ = writeln!(notes, "{file}: gone from the file: {code}  {}", printable(title));
+        }
+        let unlisted = self.settled.gone.len().saturating_sub(GONE_LISTED_MAX);
+        if unlisted > 0 {
+            let _ = writeln!(notes, "and {unlisted} more gone from their files");
+        }
+        if !self.settled.gone.is_empty() {
+            notes.push_str(
+                "They stay entries. `--retract-gone` retracts them, `klnode archive CODE` hides \
+                 one.\n",
+            );
+        }
+        notes
+    }
+
+    /// The list of refused parts and of differences.
+    pub(super) fn refusals(&self) -> String {
+        let mut notes = self.differences();
         for RefusedItem { file, line, message } in &self.items {
             let line = line.map_or(String::new(), |line| format!(":{line}"));
             let _ = writeln!(notes, "{file}{line}: {message}");
@@ -164,12 +244,17 @@ impl Report {
 
     /// The answer of the verb.
     pub(super) fn reply(&self, is_dry_run: bool) -> Reply {
-        let ImportResult { taken, known, refused, prior, .. } = &self.imported;
+        let ImportResult { taken, known, changed, refused, prior, conflicts, .. } = &self.imported;
         let text = match is_dry_run {
             true => self.table(),
             false => {
+                let changed = match changed {
+                    0 => String::new(),
+                    _ => format!("{changed} changed, "),
+                };
                 let mut text = format!(
-                    "Format: {} ({})\n{taken} imported, {known} already known, {refused} refused",
+                    "Format: {} ({})\n{taken} imported, {changed}{known} already known, {refused} \
+                     refused",
                     self.format,
                     plural::counted(self.files as u64, "file", "files"),
                 );
@@ -177,6 +262,7 @@ impl Report {
                     let _ = write!(text, ", {} twice in the files", self.duplicates);
                 }
                 text.push('\n');
+                text += &self.links();
                 if *prior > 0 {
                     let _ = writeln!(
                         text,
@@ -186,7 +272,8 @@ impl Report {
                 text + &self.kept_fields()
             }
         };
-        Reply::new(self, text).noting(self.refusals()).ending(u8::from(*refused > 0))
+        let is_incomplete = *refused > 0 || *conflicts > 0;
+        Reply::new(self, text).noting(self.refusals()).ending(u8::from(is_incomplete))
     }
 }
 

@@ -16,7 +16,7 @@ use klnode_engine::{Rejection, edited_entry};
 /// Rejects an edit that withdraws an element this node never added, changes an entry whose claims
 /// are all retracted, creates a norm that contradicts another norm, or changes the text of a
 /// procedural entry without the person.
-pub(super) fn check_edit(
+pub(crate) fn check_edit(
     service: &Service,
     entry: EntryId,
     claims: &[ClaimEdit],

@@ -48,6 +48,7 @@ use super::service::Service;
 use super::{person_auth, transfer};
 use axum::extract::DefaultBodyLimit;
 use axum::{Router, middleware};
+pub(super) use edit_check::check_edit;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::{Entry, EntryIdentity, PromotionSource};
 use klnode_crdt::entry_type;

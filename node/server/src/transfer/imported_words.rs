@@ -3,6 +3,7 @@
 //! Separate from the line, because the store keeps the words as one text: they have no meaning for
 //! the node.
 
+use super::file_change::FieldDigests;
 use super::jsonl_line::PLAIN;
 use klnode_api_types::{ImportedCitation, ImportedSource};
 use klnode_crdt::claims::Citation;
@@ -17,16 +18,38 @@ use klnode_store::{Error, Snapshot};
 const OWN_FORMATS: [&str; 2] = [PLAIN, "klnode"];
 /// Maximum length of the name of a foreign format, in bytes.
 const FORMAT_BYTES_MAX: usize = 32;
+/// Longest place.
+const PLACE_BYTES_MAX: usize = 4_096;
 
 /// The row for the store, and the newest date of the words.
-pub(super) fn row(source: &ImportedSource) -> Result<(ImportRow, Option<WallTime>), String> {
+pub(super) fn row(
+    source: &ImportedSource,
+    place: Option<String>,
+    base: &FieldDigests,
+) -> Result<(ImportRow, Option<WallTime>), String> {
     let dated = source.newest.map(WallTime::from_millis);
     let words = ImportedSource { newest: None, ..source.clone() };
     let words = serde_json::to_string(&words).map_err(|error| format!("source: {error}"))?;
     if words.len() > IMPORT_WORDS_BYTES_MAX {
         return Err(format!("source: it has more than {IMPORT_WORDS_BYTES_MAX} bytes"));
     }
-    Ok((ImportRow { id: source.id.clone(), words }, dated))
+    if place.as_ref().is_some_and(|place| place.len() > PLACE_BYTES_MAX) {
+        return Err(format!("place: it has more than {PLACE_BYTES_MAX} bytes"));
+    }
+    let base = serde_json::to_string(base).ok();
+    let row = ImportRow { id: source.id.clone(), words, place, base, links: Vec::new() };
+    Ok((row, dated))
+}
+
+/// The digests of the fields at the last import; `None` if an earlier version imported the entry.
+pub(super) fn base(row: &ImportRow) -> Option<FieldDigests> {
+    row.base.as_deref().and_then(|base| serde_json::from_str(base).ok())
+}
+
+/// True if two rows have the same words, except for the line, which moves with every line above.
+pub(super) fn say_the_same(one: &ImportRow, other: &ImportRow) -> bool {
+    let unplaced = |row: &ImportRow| Some(ImportedSource { line: None, ..words(row)? });
+    one.words == other.words || unplaced(one) == unplaced(other)
 }
 
 /// Checks the name of a foreign format.
@@ -44,7 +67,12 @@ pub(super) fn check_format(source: &ImportedSource) -> Result<(), String> {
 pub(crate) fn read(snapshot: &Snapshot, entry: EntryId) -> Result<Option<ImportedSource>, Error> {
     // A damaged row or one of a later version hides no entry.
     let row = Error::unless_damaged(snapshot.import(entry))?.flatten();
-    Ok(row.and_then(|row| serde_json::from_str(&row.words).ok()))
+    Ok(row.as_ref().and_then(words))
+}
+
+/// The words of a row; `None` if a later version wrote them.
+pub(super) fn words(row: &ImportRow) -> Option<ImportedSource> {
+    serde_json::from_str(&row.words).ok()
 }
 
 /// A citation of an entry that was written here, in the form of a file's words.

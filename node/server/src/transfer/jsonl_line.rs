@@ -57,6 +57,10 @@ pub struct JsonlLine {
     /// The key of a plain line in its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+    /// The place of a plain line in a file of another tool on this machine. It is kept on this node
+    /// and exported nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// The title, one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,

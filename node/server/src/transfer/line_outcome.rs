@@ -16,10 +16,21 @@ pub(super) fn without_prefix(message: String) -> String {
         .unwrap_or(message)
 }
 
+/// The count to which a line is added if the writer accepts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LineCount {
+    /// New, or known if the writer knew all of it.
+    New,
+    /// A change of an entry that an earlier import wrote.
+    Changed,
+    /// Known: only the place of the entry in its file is stored anew.
+    Known,
+}
+
 /// Adds the writer's result for a line. A fault of the store fails the whole import, except damage.
 pub(super) fn conclude(
     imported: &mut ImportResult,
-    number: u64,
+    (number, count): (u64, LineCount),
     answers: Vec<Result<Receipt, Rejection>>,
 ) -> Result<(), ApiError> {
     let (mut is_taken, mut waits, mut problem) = (false, false, None);
@@ -62,7 +73,8 @@ pub(super) fn conclude(
             imported.refuse(number, &message);
             imported.quarantined += u64::from(waits);
         }
-        None => add_read(imported, is_taken, waits),
+        None if count == LineCount::Changed => imported.changed += 1,
+        None => add_read(imported, is_taken && count == LineCount::New, waits),
     }
     Ok(())
 }

@@ -5,10 +5,15 @@
 
 mod backup;
 mod export;
+mod file_change;
 mod import;
+mod import_links;
+mod imported_entries;
 mod imported_words;
 pub mod jsonl_line;
 mod line_outcome;
+mod line_reader;
+mod reimport;
 mod streaming_response;
 
 pub(crate) use imported_words::read as imported_words;
@@ -21,6 +26,8 @@ pub(super) fn described() -> OpenApiRouter<Service> {
     OpenApiRouter::new()
         .routes(routes!(export::export))
         .routes(routes!(import::import))
+        .routes(routes!(imported_entries::imported))
+        .routes(routes!(import_links::import_links))
         .routes(routes!(backup::backup))
         .routes(routes!(backup::doctor))
 }
