@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{done, text};
+use crate::support::process::{done, text, told};
 use crate::support::scene::{Scene, days_ago, near};
 use klnode_tests::checkout::Tree;
 use serde_json::{Value, json};
@@ -261,4 +261,27 @@ fn a_full_answer_has_the_best_entry_of_each_type() {
     let kinds: Vec<String> = hits.iter().map(|hit| text(&hit["type"])).collect();
     assert_eq!(kinds.len(), 5, "{kinds:?}");
     assert!(kinds.contains(&"spike".to_owned()), "the spike is not crowded out: {kinds:?}");
+}
+
+#[test]
+fn a_negative_condition_is_checked_in_the_checkout() {
+    conforms("S002-45");
+    let scene = Scene::new();
+    let tree = Tree::new(&["pnpm-workspace.yaml"]);
+    let lesson = "---\nid: les-2026-01-02-zqmono\ntype: lesson\nproject: shop\ntags: [zqmono]\n\
+                  status: active\ndepends_on:\n  - \"NOT monorepo\"\n---\n\n# Zqmono builds\n\nOne \
+                  package is built at once.\n";
+    tree.write(".planning/knowledge/lessons/build/les-2026-01-02-zqmono.md", lesson.as_bytes());
+    let words = ["import", "--format", "gsd", ".planning/knowledge", "--yes"];
+    let imported = scene.run_in(tree.path(), &words);
+    assert!(imported.status.success(), "{}", told(&imported));
+    let freshness = || {
+        let words = ["search", "zqmono builds", "--explain", "--deterministic", "--json"];
+        let output = scene.run_in(tree.path(), &words);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["hits"][0]["explain"]["signals"]["freshness"].clone()
+    };
+    near(&freshness(), 1.0, 1e-9);
+    tree.write("pnpm-workspace.yaml", b"packages: []\n");
+    near(&freshness(), 0.0, 1e-9);
 }

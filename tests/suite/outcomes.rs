@@ -116,6 +116,29 @@ fn scene_begun(scene: &Scene, task: &str) -> u64 {
 }
 
 #[test]
+fn an_outcome_is_derived_from_its_task_and_cannot_be_edited() {
+    conforms("S004-151");
+    let scene = Scene::new();
+    scene.add("About zqfixed", "Rare.", &[]);
+    let task = scene.begin();
+    scene.found("zqfixed", &["--task", &task]);
+    let end = |outcome: &str, cost: &str| {
+        scene.json(&["task", "finish", &task, outcome, "--cost", cost, "--strategy", "bisect"])
+    };
+    end("--success", "1");
+    let before = scene.done(&["task", "outcomes"]);
+    assert_eq!(end("--success", "9")["already"], true);
+    assert_eq!(end("--failure", "9")["already"], true);
+    assert_eq!(scene.done(&["task", "outcomes"]), before, "the first end stands");
+    // The answers that were read again later are part of no finished task.
+    assert!(!scene.run(&["search", "zqfixed", "--task", &task]).status.success());
+    let outcome = &scene.done(&["task", "outcomes"])["outcomes"][0];
+    let shown = scene.done(&["task", "show", &task]);
+    assert_eq!(outcome["served"], shown["served"], "{shown}");
+    assert_eq!(outcome["strategy"], shown["strategy"]);
+}
+
+#[test]
 fn an_agent_states_strategy_rounds_and_cost_over_mcp() {
     conforms("S004-150");
     let scene = Scene::new();

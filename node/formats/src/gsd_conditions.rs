@@ -4,6 +4,10 @@
 
 use crate::body::is_path;
 
+/// Holds in a repository of several packages: a workspace file of npm, pnpm, Go or Cargo, or of one of
+/// the tools for such repositories.
+const MONOREPO: &str = r#"(path:pnpm-workspace.yaml OR path:lerna.json OR path:nx.json OR path:turbo.json OR path:go.work OR text:package.json~"\"workspaces\"" OR text:Cargo.toml~"^\[workspace\]")"#;
+
 /// The predicate for a condition, or its words.
 pub(crate) fn translate(words: &str) -> String {
     let words = words.trim().trim_matches(['"', '\'', '`']).trim();
@@ -11,10 +15,16 @@ pub(crate) fn translate(words: &str) -> String {
         Some(rest) => ("NOT ", rest.trim()),
         None => ("", words),
     };
-    match path(rest).or_else(|| dependency(rest)) {
+    match monorepo(rest).or_else(|| path(rest)).or_else(|| dependency(rest)) {
         Some(atom) => format!("{not}{atom}"),
         None => words.to_owned(),
     }
+}
+
+/// `monorepo`.
+fn monorepo(words: &str) -> Option<String> {
+    let name = words.strip_prefix("a ").unwrap_or(words);
+    name.eq_ignore_ascii_case("monorepo").then(|| MONOREPO.to_owned())
 }
 
 /// `src/lib/auth.ts exists`, or the path alone.
@@ -56,14 +66,15 @@ fn dependency(words: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::translate;
+    use super::{MONOREPO, translate};
 
     #[test]
     fn conditions_become_predicates_where_possible() {
         for (words, predicate) in [
             ("prisma >= 4.0", "dep:npm:prisma>=4.0"),
             ("src/lib/auth.ts exists", "path:src/lib/auth.ts"),
-            ("NOT monorepo", "NOT monorepo"),
+            ("NOT monorepo", &format!("NOT {MONOREPO}")),
+            ("NOT a service mesh", "NOT a service mesh"),
             ("NOT src/legacy/mod.rs exists", "NOT path:src/legacy/mod.rs"),
             ("cargo:tokio >= 1.40", "dep:cargo:tokio>=1.40"),
             ("uses react >= 18", "dep:npm:react>=18"),
