@@ -193,8 +193,9 @@ fn a_workspace_may_order_its_answers_by_relevance_alone() {
     };
     assert_eq!(order().0, [proven.as_str(), &near_it], "six signals decide: {:?}", order().1);
     let file = scene.folder().join("team.toml");
-    let rest = "thompson = 0.0\nfreshness = 0.0\nstatus = 0.0\nthread = 0.0\ncooccurrence = 0.0\n";
-    std::fs::write(&file, format!("[weights]\nsemantic = 1.0\n{rest}")).unwrap();
+    // No entry is in the caller's thread, so relevance alone is left.
+    let rest = "thread = 0.5\nthompson = 0.0\nfreshness = 0.0\nstatus = 0.0\ncooccurrence = 0.0\n";
+    std::fs::write(&file, format!("[weights]\nsemantic = 0.5\n{rest}")).unwrap();
     scene.done(&["workspace", "settings", "team", file.to_str().unwrap()]);
     let (codes, relevance) = order();
     assert_eq!(codes, [near_it, proven], "{relevance:?}");
