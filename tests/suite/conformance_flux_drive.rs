@@ -80,7 +80,7 @@ fn every_entry_has_the_class_of_its_confirmations() {
     conforms("S000-39");
     let scene = Scene::new();
     let [found, read] = ["zqfound", "zqread"]
-        .map(|word| scene.add(&format!("About {word}"), "Rare words.", &["--type", "finding"]));
+        .map(|word| scene.add(&format!("About {word}"), &format!("Rare words of {word}."), &[]));
     scene.done(&["feedback", &found, "--confirm", "--task", &scene.begin()]);
     let task = scene.begin();
     scene.found("zqread", &["--task", &task]);
