@@ -264,7 +264,7 @@ fn peers_with_little_trust_and_entries_in_tags_of_their_own_are_insights() {
     assert!(text(&low[0]["text"]).contains("and 1 failures"), "{low:?}");
     let main = there.json(&["insights", "list"]);
     assert_eq!(main["insights"][0]["rule"], 3, "in `main` every peer counts: {main}");
-    for _ in 0..12 {
+    for _ in 0..30 {
         let task = there.json(&["task", "begin", "--agent", "builder", "--goal", "use it"]);
         there.json(&["feedback", &entry, "--success", "--task", task["task"].as_str().unwrap()]);
     }
