@@ -190,13 +190,19 @@ fn only_procedural_entries_block_and_the_report_names_each_error() {
         NewEntry { kind: EntryType::Friction, memory: Memory::Episodic, ..lesson("raw") };
     let raw = node.create_new(friction);
     let made = node.create_new(norm("made of something raw"));
-    node.claim(made, link(Relation::DERIVED_FROM, raw));
+    let fact = node.create("a fact that is made of it");
+    for entry in [made, fact] {
+        node.claim(entry, link(Relation::DERIVED_FROM, raw));
+    }
     let scene = Scene::of(node);
     let output = scene.run(&["check", "rules", "--json"]);
     assert_eq!(output.status.code(), Some(1), "a norm blocks");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(of(&report), (json!(1), json!(0), json!("backflow")), "{report}");
-    assert_eq!(report["rules"]["marked"][0]["id"], made.to_string());
+    assert_eq!(of(&report), (json!(1), json!(1), json!("backflow")), "{report}");
+    let marked = report["rules"]["marked"].as_array().unwrap();
+    let blocking: Vec<&Value> = marked.iter().filter(|one| one["blocks"] == true).collect();
+    assert_eq!(blocking.len(), 1, "{report}");
+    assert_eq!(blocking[0]["id"], made.to_string(), "the fact of the same origin only warns");
 }
 
 #[test]

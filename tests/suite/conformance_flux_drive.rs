@@ -76,6 +76,33 @@ fn a_primed_confirmation_refreshes_nothing() {
 }
 
 #[test]
+fn every_entry_has_the_class_of_its_confirmations() {
+    conforms("S000-39");
+    let scene = Scene::new();
+    let [found, read] = ["zqfound", "zqread"]
+        .map(|word| scene.add(&format!("About {word}"), &format!("Rare words of {word}."), &[]));
+    scene.done(&["feedback", &found, "--confirm", "--task", &scene.begin()]);
+    let task = scene.begin();
+    scene.found("zqread", &["--task", &task]);
+    scene.done(&["feedback", &read, "--confirm", "--task", &task]);
+    let classes = |code: &str| {
+        let shown = scene.show(code);
+        (shown["confirmed_days_ago"].clone(), shown["primed_confirmations"].clone())
+    };
+    assert_eq!(classes(&found), (json!(0), Value::Null));
+    assert_eq!(classes(&read), (Value::Null, json!(1)));
+    let out = scene.folder().join("out");
+    scene.done(&["export", "--format", "flux-drive", out.to_str().unwrap()]);
+    let class = |word: &str| {
+        let files = std::fs::read_dir(&out).unwrap().map_while(Result::ok);
+        let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        let text = texts.into_iter().find(|text| text.contains(word)).expect("a file");
+        text.lines().find_map(|line| line.strip_prefix("provenance: ")).unwrap().to_owned()
+    };
+    assert_eq!((class("zqfound"), class("zqread")), ("independent".into(), "primed".into()));
+}
+
+#[test]
 fn an_entry_is_found_by_meaning_without_a_common_word() {
     conforms("S000-29");
     conforms("S000-42");

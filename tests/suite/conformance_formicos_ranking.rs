@@ -176,6 +176,32 @@ fn a_workspace_chooses_its_weights_within_the_rules() {
     assert!((sum - 1.0).abs() < 1e-9 && after["weights"]["cooccurrence"] == 0.0, "{after}");
 }
 
+#[test]
+fn a_workspace_may_order_its_answers_by_relevance_alone() {
+    conforms("S002-24");
+    let scene = Scene::new();
+    scene.done(&["workspace", "new", "team"]);
+    let add = |title: &str, content: &str| scene.add(title, content, &["--workspace", "team"]);
+    let near_it = add("Retry the zqorder gateway", "Retry the zqorder gateway after a timeout.");
+    let proven = add("About the zqorder gateway", "It has two instances in the zqorder cluster.");
+    scene.succeed(&proven, 9);
+    let order = || {
+        let hits = scene.hits("retry the zqorder gateway", &["--workspace", "team"]);
+        let relevance: Vec<f64> =
+            hits.iter().map(|hit| hit["relevance"].as_f64().unwrap()).collect();
+        (hits.iter().map(|hit| text(&hit["code"])).collect::<Vec<_>>(), relevance)
+    };
+    assert_eq!(order().0, [proven.as_str(), &near_it], "six signals decide: {:?}", order().1);
+    let file = scene.folder().join("team.toml");
+    // No entry is in the caller's thread, so relevance alone is left.
+    let rest = "thread = 0.5\nthompson = 0.0\nfreshness = 0.0\nstatus = 0.0\ncooccurrence = 0.0\n";
+    std::fs::write(&file, format!("[weights]\nsemantic = 0.5\n{rest}")).unwrap();
+    scene.done(&["workspace", "settings", "team", file.to_str().unwrap()]);
+    let (codes, relevance) = order();
+    assert_eq!(codes, [near_it, proven], "{relevance:?}");
+    assert!(relevance[0] > relevance[1], "{relevance:?}");
+}
+
 /// The reasons of two contradicting entries, in the order of the answer.
 fn reasons(scene: &Scene) -> Vec<(String, String)> {
     let hits = scene.hits("warm the zqcache before a zqdeploy", &[]);

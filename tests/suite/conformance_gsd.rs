@@ -1,8 +1,9 @@
 //! Statements of the seed GSD Reflect, typed into a real process: asking, answering and reporting.
 
 use crate::support::conformance::conforms;
+use crate::support::git_repos::Ground;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{done, text};
+use crate::support::process::{done, text, told};
 use crate::support::scene::{Scene, days_ago, near};
 use klnode_tests::checkout::Tree;
 use serde_json::{Value, json};
@@ -261,4 +262,37 @@ fn a_full_answer_has_the_best_entry_of_each_type() {
     let kinds: Vec<String> = hits.iter().map(|hit| text(&hit["type"])).collect();
     assert_eq!(kinds.len(), 5, "{kinds:?}");
     assert!(kinds.contains(&"spike".to_owned()), "the spike is not crowded out: {kinds:?}");
+}
+
+#[test]
+fn a_negative_condition_is_checked_in_the_checkout() {
+    conforms("S002-45");
+    let scene = Scene::new();
+    let ground = Ground::new();
+    ground.repository("shop", None, 1);
+    let shop = ground.path("shop");
+    let lesson = "---\nid: les-2026-01-02-zqmono\ntype: lesson\nproject: shop\ntags: [zqmono]\n\
+                  status: active\ndepends_on:\n  - \"NOT monorepo\"\n---\n\n# Zqmono builds\n\nOne \
+                  package is built at once.\n";
+    let folder = shop.join(".planning/knowledge/lessons/build");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("les-2026-01-02-zqmono.md"), lesson).unwrap();
+    let words = ["import", "--format", "gsd", ".planning/knowledge", "--yes"];
+    let imported = scene.run_in(&shop, &words);
+    assert!(imported.status.success(), "{}", told(&imported));
+    let hit = || {
+        let words = ["search", "zqmono builds", "--explain", "--deterministic", "--json"];
+        let output = scene.run_in(&shop, &words);
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let hit = &answer["hits"][0];
+        (hit["explain"]["signals"]["freshness"].clone(), hit["caveats"].clone())
+    };
+    let (freshness, caveats) = hit();
+    near(&freshness, 1.0, 1e-9);
+    assert_eq!(caveats, json!([]));
+    std::fs::write(shop.join("pnpm-workspace.yaml"), "packages: []\n").unwrap();
+    ground.git("shop", &["add", "pnpm-workspace.yaml"]);
+    let (freshness, caveats) = hit();
+    near(&freshness, 0.0, 1e-9);
+    assert_eq!(caveats, json!(["broken: \"path:pnpm-workspace.yaml\" (holds)"]));
 }

@@ -35,6 +35,7 @@ fn change(event: &Value, field: &str) -> Option<(Value, Value)> {
 
 #[test]
 fn an_event_carries_the_values_before_and_after() {
+    conforms("S004-127");
     conforms("S004-129");
     conforms("S004-130");
     let node = Served::start(Limits::default(), Doors::Socket);
@@ -62,6 +63,8 @@ fn an_event_carries_the_values_before_and_after() {
     let observed = next();
     assert_eq!(change(&observed, "status"), Some((json!("candidate"), json!("active"))));
     assert_eq!(change(&observed, "confidence"), Some((json!("0.500"), json!("0.545"))));
+    assert_eq!(change(&observed, "alpha"), Some((json!("5.000"), json!("6.000"))));
+    assert_eq!(change(&observed, "beta"), None, "it is the same");
 
     edit(&node, &entry, &json!({"archived": true}));
     assert_eq!(change(&next(), "status"), Some((json!("active"), json!("archived"))));

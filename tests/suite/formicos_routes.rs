@@ -87,6 +87,49 @@ fn knowledge_is_listed_found_and_shown_in_the_shapes_of_formicos() {
 }
 
 #[test]
+fn a_search_answers_in_the_requested_detail() {
+    conforms("S004-37");
+    conforms("S004-38");
+    let (node, id) = node();
+    let content = "A long reason for it, ".repeat(20);
+    let long = json!({
+        "title": "About zqtier", "content": content, "tags": ["queues"], "evidence": ["doc:notes"],
+    });
+    assert_eq!(node.json("POST", "/v1/entries", &long).status, 200);
+    let list = get(&node, "/api/v1/knowledge?limit=1");
+    assert_eq!((&list["total"], list["items"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+    let result = |tier: &str| {
+        let found = get(&node, &format!("/api/v1/knowledge/search?q=zqtier&limit=1&tier={tier}"));
+        found["results"][0].clone()
+    };
+    let summary = result("summary");
+    assert_eq!(names(&summary), ["id", "title", "summary", "confidence_tier"].into());
+    assert_eq!(summary["title"], "About zqtier");
+    let characters = |of: &Value| of.as_str().unwrap().chars().count();
+    assert!((70..=101).contains(&characters(&summary["summary"])), "{summary}");
+    assert_eq!(summary["confidence_tier"], "exploratory");
+    let standard = result("standard");
+    assert_eq!(
+        (&standard["domains"], &standard["decay_class"]),
+        (&json!(["queues"]), &json!("ephemeral"))
+    );
+    assert!((150..=201).contains(&characters(&standard["content_preview"])), "{standard}");
+    assert!(result("full")["content"].as_str().unwrap().len() > 400);
+    assert!(result("auto")["domains"].is_array(), "one source is no broad coverage");
+    let path = "/api/v1/knowledge/search?q=zqtier&tier=tiny";
+    assert_eq!(node.ask("GET", path, &[], b"").status, 400);
+
+    // The tier follows mean, observations and status.
+    for _ in 0..9 {
+        let task = post(&node, "/v1/tasks", &json!({"agent": "builder", "goal": "use it"}));
+        let seen = json!({"outcome": "success", "task": task["task"]});
+        post(&node, &format!("/v1/entries/{id}/observations"), &seen);
+    }
+    let path = "/api/v1/knowledge/search?q=zqroute&thread=fix&tier=summary";
+    assert_eq!(get(&node, path)["results"][0]["confidence_tier"], "high");
+}
+
+#[test]
 fn marks_promotion_and_origin_have_the_shapes_of_formicos() {
     conforms("S004-163");
     let (node, id) = node();

@@ -104,7 +104,7 @@ fn rules_about_entries_fire_on_their_scenes_and_not_on_near_misses() {
         .map(|title| node.create_new(tagged(title, &["release", "git"], &[])));
     node.create_new(tagged("Tag the release branch first, please", &["images"], &[]));
     // Rules 4, 5 and 12: three stable entries of a tag, served together and never of use. Of the
-    // entries with the other tag, one has too few prediction errors.
+    // entries with the other tag, also served together, two have too few prediction errors.
     let stable = [(Register::DECAY_CLASS, "stable")];
     let mut of_tag = |tag: &str, titles: [&str; 3]| {
         titles.map(|title| node.create_new(tagged(title, &[tag], &stable)))
@@ -113,13 +113,14 @@ fn rules_about_entries_fire_on_their_scenes_and_not_on_near_misses() {
     let near = of_tag("caches", ["Empty on deploy", "Key by tenant", "Warm up at night"]);
     for _ in 0..SERVED_TIMES {
         serve(&mut node, &weak, false);
+        serve(&mut node, &near, false);
     }
     for day in 0..4 {
         node.wait_days(1);
         for entry in weak {
             serve(&mut node, &[entry], true);
         }
-        for entry in near.into_iter().skip(usize::from(day > 1)).filter(|_| day < 3) {
+        for entry in near.into_iter().skip([0, 1, 1, 2][day]) {
             serve(&mut node, &[entry], true);
         }
     }
@@ -167,6 +168,9 @@ fn rules_about_entries_fire_on_their_scenes_and_not_on_near_misses() {
     // A dismissal lasts while the evidence is the same, and ends with a new text of an entry.
     let shown = scene.said(&["insights", "show", &id]);
     assert!(shown.contains("klnode task begin --agent researcher --goal 'Find out"), "{shown}");
+    let title = text(&scene.show(&yes.to_string())["title"]);
+    let is_titled = |line: &str| line.starts_with("evidence") && line.ends_with(&title);
+    assert!(shown.lines().any(is_titled), "{title}: {shown}");
     scene.done(&["insights", "dismiss", &id]);
     assert!(of_rule(&scene, 2).is_empty());
     assert_ne!(scene.done(&["briefing"])["insights"][0], contradictions[0]);
@@ -260,4 +264,29 @@ fn peers_with_little_trust_and_entries_in_tags_of_their_own_are_insights() {
     assert!(text(&low[0]["text"]).contains("and 1 failures"), "{low:?}");
     let main = there.json(&["insights", "list"]);
     assert_eq!(main["insights"][0]["rule"], 3, "in `main` every peer counts: {main}");
+    for _ in 0..30 {
+        let task = there.json(&["task", "begin", "--agent", "builder", "--goal", "use it"]);
+        there.json(&["feedback", &entry, "--success", "--task", task["task"].as_str().unwrap()]);
+    }
+    assert_eq!(of_rule(3), [] as [Value; 0], "the trust has grown");
+}
+
+#[test]
+fn a_contradiction_is_an_insight_only_between_verified_entries() {
+    conforms("S004-82");
+    let scene = Scene::new();
+    let side = |title: &str, polarity: &str| {
+        let more = ["--tag", "billing", "--tag", "http", "--polarity", polarity];
+        scene.add(title, &format!("{title} to the billing service after a timeout."), &more)
+    };
+    let sides =
+        [side("Retry POST requests", "positive"), side("Do not retry POST requests", "negative")];
+    scene.done(&["maintain", "contradictions"]);
+    let found = scene.done(&["maintain", "list"])["contradictions"].clone();
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!(of_rule(&scene, 2), [] as [Value; 0], "neither is verified");
+    for code in &sides {
+        scene.succeed(code, 6);
+    }
+    assert_eq!(of_rule(&scene, 2).len(), 1);
 }

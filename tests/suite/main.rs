@@ -87,6 +87,7 @@ mod knowledge_commands;
 mod maintenance;
 mod maintenance_rules;
 mod mcp;
+mod mcp_adoption;
 mod mcp_sessions;
 mod outcomes;
 mod pairing;

@@ -116,6 +116,30 @@ fn scene_begun(scene: &Scene, task: &str) -> u64 {
 }
 
 #[test]
+fn an_outcome_is_derived_from_its_task_and_cannot_be_edited() {
+    conforms("S004-151");
+    let scene = Scene::new();
+    scene.add("About zqfixed", "Rare.", &[]);
+    let task = scene.begin();
+    scene.found("zqfixed", &["--task", &task]);
+    let end = |outcome: &str, cost: &str| {
+        scene.json(&["task", "finish", &task, outcome, "--cost", cost, "--strategy", "bisect"])
+    };
+    end("--success", "1");
+    let outcomes = || scene.done(&["task", "outcomes"])["outcomes"].clone();
+    let before = outcomes();
+    assert_eq!(end("--success", "9")["already"], true);
+    assert_eq!(end("--failure", "9")["already"], true);
+    assert_eq!(outcomes(), before, "the first end stands");
+    // Later answers are part of no finished task.
+    assert!(!scene.run(&["search", "zqfixed", "--task", &task]).status.success());
+    let outcome = &outcomes()[0];
+    let shown = scene.done(&["task", "show", &task]);
+    assert_eq!(outcome["served"], shown["served"], "{shown}");
+    assert_eq!(outcome["strategy"], shown["strategy"]);
+}
+
+#[test]
 fn an_agent_states_strategy_rounds_and_cost_over_mcp() {
     conforms("S004-150");
     let scene = Scene::new();
@@ -185,4 +209,24 @@ fn rules_about_outcomes_fire_on_their_scenes_and_not_on_near_misses() {
         .map(|one| one["rule"].as_u64().unwrap())
         .collect();
     assert_eq!(rules, [9, 11, 13, 8, 10]);
+}
+
+#[test]
+fn outcomes_close_to_a_limit_are_no_insights() {
+    conforms("S004-88");
+    conforms("S004-89");
+    conforms("S004-90");
+    let mut node = days_ago(2);
+    let wide = Work { quality: 0.9, cost: 1.0, rounds: 2, strategy: Some("wide"), makes: true };
+    // A little worse, with many rounds of good quality.
+    let close = Work { quality: 0.85, rounds: 12, strategy: Some("close"), ..wide };
+    for _ in 0..3 {
+        work(&mut node, &wide);
+        work(&mut node, &close);
+    }
+    work(&mut node, &Work { cost: 2.0, strategy: None, ..wide });
+    let scene = Scene::of(node);
+    for rule in [8, 9, 10] {
+        assert_eq!(of_rule(&scene, rule), [] as [Value; 0], "rule {rule}");
+    }
 }

@@ -271,3 +271,44 @@ fn the_role_decides_how_much_of_an_entry_is_shown_in_one_format() {
         assert!(block.lines().nth(3).unwrap().starts_with(&format!("# {code} (")), "{block}");
     }
 }
+
+#[test]
+fn a_conclusion_that_cites_no_code_is_reported() {
+    conforms("S002-18");
+    let scene = Scene::new();
+    let [one, two] = ["queues", "parsers"]
+        .map(|topic| scene.add(&format!("Zqcite of {topic}"), "Bound them.", &[]));
+    let finish = |conclusion: &str| {
+        let task = scene.begin();
+        scene.found("zqcite", &["--task", &task]);
+        let used = format!("{one},{two}");
+        let words = ["task", "finish", &task, "--success", "--used", &used];
+        scene.said(&[&words[..], &["--conclusion", conclusion]].concat())
+    };
+    let said = finish(&format!("Bounds help, as [{one}] says."));
+    assert!(said.contains(&format!("The conclusion does not cite {two}; write codes")), "{said}");
+    let said = finish(&format!("Bounds help, as [{one}] and [{two}] say."));
+    assert!(!said.contains("does not cite"), "{said}");
+    // The instructions of the tools ask for it.
+    let mut agent = crate::support::mcp_client::Agent::silent(&scene.home(), &[]);
+    let instructions = text(&agent.hello("2025-06-18")["instructions"]);
+    assert!(instructions.contains("cite an entry where you apply it, as [L-"), "{instructions}");
+    agent.close();
+}
+
+#[test]
+fn the_task_of_a_named_agent_succeeds_only_after_a_search() {
+    conforms("S002-01");
+    let scene = Scene::with(&["tasks.search_required=[\"researcher\"]"]);
+    let task = text(&begin(&scene, "researcher", None)["task"]);
+    let told = scene.refused(&["task", "finish", &task, "--success"], 2);
+    assert!(told.contains("is a success without a search"), "{told}");
+    assert!(told.contains("search in the task first, or finish it as a failure"), "{told}");
+    assert_eq!(scene.done(&["task", "show", &task])["state"], "open");
+    scene.json(&["search", "zqrequired", "--task", &task]);
+    scene.done(&["task", "finish", &task, "--success"]);
+    let failed = text(&begin(&scene, "researcher", None)["task"]);
+    scene.done(&["task", "finish", &failed, "--failure"]);
+    let other = text(&begin(&scene, "builder", None)["task"]);
+    scene.done(&["task", "finish", &other, "--success"]);
+}

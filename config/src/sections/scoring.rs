@@ -29,6 +29,8 @@ pub struct TaskRules {
     pub findings_comparison_delay: Interval,
     /// Whether the finding of a single agent may become an entry.
     pub accept_lone_findings: Switch,
+    /// Agents whose tasks succeed only after a search.
+    pub search_required: BoundedList<ScopeName>,
     /// Severity from which such a finding is an incident that was prevented.
     pub lone_incident_severity_min: Positive,
     /// Severity from which such a finding is a pattern, if the finder is sure enough.

@@ -50,7 +50,8 @@ pub struct RecordEvent {
     pub author_name: String,
     /// When it was written, by the author's clock, in milliseconds since 1970.
     pub at: u64,
-    /// The changes of the entry since the previous event; status and confidence come first. Absent
+    /// The changes of the entry since the previous event; status, confidence and its counters `alpha`
+    /// and `beta` come first. Absent
     /// if the node no longer has the earlier state: for records superseded before it started, and
     /// for retracted records.
     #[serde(default, skip_serializing_if = "Option::is_none")]

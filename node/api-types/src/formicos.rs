@@ -55,15 +55,50 @@ pub struct KnowledgeSearchQuery {
     /// The most items: 1 to 50. Default: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
+    /// The detail of a result: `summary`, `standard`, `full` or `auto`. Default: whole items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<String>,
 }
 
 /// The results of a search.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KnowledgeResults {
     /// The items, best first.
-    pub results: Vec<KnowledgeItem>,
+    pub results: Vec<KnowledgeResult>,
     /// The number of items.
     pub total: usize,
+}
+
+/// A result of a search, in the detail of its tier.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum KnowledgeResult {
+    /// A whole item: the tier `full`.
+    Item(Box<KnowledgeItem>),
+    /// A part of an item: the tiers `summary` and `standard`.
+    Brief(KnowledgeBrief),
+}
+
+/// A part of a knowledge item.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct KnowledgeBrief {
+    /// The entry's id.
+    pub id: String,
+    /// The title.
+    pub title: String,
+    /// At most 100 characters.
+    pub summary: String,
+    /// `high`, `moderate` or `low` confidence; `exploratory` with few observations; `stale`.
+    pub confidence_tier: String,
+    /// At most 200 characters of the text; not in the tier `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_preview: Option<String>,
+    /// The tags; not in the tier `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domains: Option<Vec<String>>,
+    /// The decay class; not in the tier `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decay_class: Option<String>,
 }
 
 /// An entry as a knowledge item.

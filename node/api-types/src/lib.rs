@@ -77,7 +77,7 @@ pub use quarantine::{
 pub use serving_log::{ServedAnswer, ServingLog, ServingLogQuery};
 pub use tasks::{
     AdoptionReason, FinishTask, FinishedTask, NewTask, PartialUse, Task, TaskConclusion,
-    TaskCredit, TaskEntry, Tasks, TasksQuery,
+    TaskCredit, TaskEntry, Tasks, TasksQuery, split_code,
 };
 pub use usage::{Usage, UsageDay, UsageGroup, UsageNumbers, UsageQuery};
 pub use workspaces::{

@@ -236,6 +236,14 @@ pub struct AdoptionReason {
     pub reason: String,
 }
 
+/// Splits `CODE=TEXT`, the form in which an agent names an entry with its gap or reason; `None` if
+/// one of the two is empty.
+pub fn split_code(text: &str) -> Option<(String, String)> {
+    let (code, text) = text.split_once('=')?;
+    let (code, text) = (code.trim(), text.trim());
+    (!code.is_empty() && !text.is_empty()).then(|| (code.to_owned(), text.to_owned()))
+}
+
 /// The result of finishing a task.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedTask {
@@ -268,6 +276,14 @@ pub struct FinishedTask {
     /// Ids of the entries of a composite answer, which were not tested together as a unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub composite: Vec<String>,
+}
+
+impl FinishedTask {
+    /// Codes of the adopted entries that a conclusion does not cite.
+    pub fn uncited<'a>(&'a self, conclusion: &'a str) -> impl Iterator<Item = &'a str> {
+        let adopted = self.credits.iter().filter(|credit| credit.named);
+        adopted.map(|credit| credit.code.as_str()).filter(|code| !conclusion.contains(code))
+    }
 }
 
 /// The credit that an entry received from a task.

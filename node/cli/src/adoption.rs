@@ -7,6 +7,7 @@ use super::VerbError;
 use super::sanitize::printable;
 use klnode_api_types::{
     AdoptionReason, FinishTask, FinishedTask, PartialUse, Task, TaskConclusion, TaskEntry,
+    split_code,
 };
 use klnode_text::plural::entries;
 use std::fmt::Write;
@@ -75,23 +76,24 @@ impl AdoptionArgs {
 
 /// Splits `CODE=TEXT`.
 fn pair(flag: &str, text: &str) -> Result<(String, String), VerbError> {
-    match text.split_once('=').map(|(code, text)| (code.trim(), text.trim())) {
-        Some((code, text)) if !code.is_empty() && !text.is_empty() => {
-            Ok((code.to_owned(), text.to_owned()))
-        }
-        _ => {
-            let example = "--partial S-7F3KQ2MX=\"it was measured with one writer\"";
-            let message =
-                format!("Cannot read {flag} `{text}`: it must be CODE=TEXT, as in {example}.");
-            Err(VerbError::Input(message))
-        }
-    }
+    split_code(text).ok_or_else(|| {
+        let example = "--partial S-7F3KQ2MX=\"it was measured with one writer\"";
+        let message =
+            format!("Cannot read {flag} `{text}`: it must be CODE=TEXT, as in {example}.");
+        VerbError::Input(message)
+    })
 }
 
-/// The lines of a finished task about its whole knowledge: composite answers, and a task that asked
-/// nothing.
-pub(super) fn remarks(done: &FinishedTask) -> String {
+/// The lines of a finished task about its whole knowledge: composite answers, entries that the
+/// conclusion does not cite, and a task that asked nothing.
+pub(super) fn remarks(done: &FinishedTask, conclusion: Option<&str>) -> String {
     let mut text = String::new();
+    let uncited: Vec<&str> = conclusion.into_iter().flat_map(|of| done.uncited(of)).collect();
+    if !uncited.is_empty() {
+        let codes = uncited.join(", ");
+        let _ =
+            writeln!(text, "The conclusion does not cite {codes}; write codes as [L-7F3KQ2MX].");
+    }
     if !done.composite.is_empty() {
         let code = |id: &String| done.codes.get(id).unwrap_or(id).clone();
         let codes: Vec<String> = done.composite.iter().map(code).collect();

@@ -1,13 +1,17 @@
 //! `klnode insights`: lists, shows and dismisses insights.
 
-use super::api_path::escape;
+use super::api_path::{entry_path, escape};
 use super::sanitize::printable;
 use super::{Reply, VerbError};
 use hyper::Method;
-use klnode_api_types::{InsightDismissal, InsightList, ListedInsight, ProposedTask};
+use klnode_api_types::{Entry, InsightDismissal, InsightList, ListedInsight, ProposedTask};
 use klnode_client::Client;
 use klnode_text::shell_quote;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// Most entries whose titles `insights show` looks up.
+const TITLES_MAX: usize = 20;
 
 /// The action on insights.
 #[derive(Debug, clap::Subcommand)]
@@ -71,7 +75,7 @@ impl InsightsVerb {
             }
             Self::Show(one) => {
                 let insight: ListedInsight = client.get(&one.path("")).await?;
-                let text = whole(&insight);
+                let text = whole(&insight, &titles(client, &insight).await?);
                 Ok(Reply::new(&insight, text))
             }
             Self::Dismiss(InsightDismissArgs { one, undo }) => {
@@ -118,7 +122,22 @@ fn listed(list: &InsightList) -> String {
     text
 }
 
-fn whole(insight: &ListedInsight) -> String {
+/// The titles of the entries in the evidence, by id. An entry that was forgotten in the meantime has
+/// none.
+async fn titles(
+    client: &Client,
+    insight: &ListedInsight,
+) -> Result<BTreeMap<String, String>, VerbError> {
+    let mut titles = BTreeMap::new();
+    for item in insight.evidence.iter().filter(|item| item.kind == "entry").take(TITLES_MAX) {
+        if let Ok(entry) = client.get::<Entry>(&entry_path(&item.id, "")?).await {
+            titles.insert(item.id.clone(), entry.title);
+        }
+    }
+    Ok(titles)
+}
+
+fn whole(insight: &ListedInsight, titles: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     let mut put = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<9} {value}");
@@ -133,7 +152,9 @@ fn whole(insight: &ListedInsight) -> String {
         put("task", command(task));
     }
     for item in &insight.evidence {
-        put("evidence", format!("{}  {}", printable(&item.label), printable(&item.detail)));
+        let title = titles.get(&item.id).map(|title| format!("  {}", printable(title)));
+        let (label, detail) = (printable(&item.label), printable(&item.detail));
+        put("evidence", format!("{label}  {detail}{}", title.unwrap_or_default()));
     }
     if insight.dismissed.is_some() {
         put("dismissed", "yes, until its evidence grows".to_owned());
@@ -181,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_suggested_task_is_a_command_that_a_shell_reads_as_one_goal() {
-        let text = whole(&insight());
+        let text = whole(&insight(), &BTreeMap::new());
         let expect = "klnode task begin --agent researcher --goal 'Research '\\''auth'\\'''";
         assert!(text.contains(expect), "{text}");
         assert!(!text.contains('\u{202E}'), "{text}");

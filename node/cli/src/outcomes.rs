@@ -6,6 +6,7 @@ use super::timestamp::moment;
 use super::{Reply, VerbError};
 use klnode_api_types::{FinishedOutcome, Outcome, OutcomeReport, OutcomeTotals};
 use klnode_client::Client;
+use klnode_text::plural::{counted, entries};
 use std::fmt::Write;
 
 /// The most characters of a goal or a strategy on one line.
@@ -96,15 +97,15 @@ fn put_outcome(text: &mut String, of: &FinishedOutcome) {
 fn put_totals(text: &mut String, name: &str, of: &OutcomeTotals) {
     let _ = writeln!(
         text,
-        "  {name}: {} tasks, {} succeeded, {} failed, mean quality {:.2}, cost {:.2}, {} rounds, \
-         {} entries made, {} served, {} used",
-        of.tasks,
+        "  {name}: {}, {} succeeded, {} failed, mean quality {:.2}, cost {:.2}, {}, {} made, \
+         {} served, {} used",
+        counted(of.tasks, "task", "tasks"),
         of.succeeded,
         of.failed,
         of.quality.unwrap_or_default(),
         of.cost,
-        of.rounds,
-        of.made,
+        counted(of.rounds, "round", "rounds"),
+        entries(of.made),
         of.served,
         of.used
     );

@@ -197,6 +197,7 @@ impl Finish {
         let done: FinishedTask =
             client.send_json(Method::POST, &task_path(&task, "/finish")?, &finish).await?;
         let mut text = finished(&done, outcome);
+        text.push_str(&adoption::remarks(&done, finish.conclusion.as_deref()));
         if report {
             let whole: Task = client.get(&task_path(&task, "")?).await?;
             text.push_str(&adoption::report(&whole));
@@ -259,7 +260,6 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
         let codes: Vec<String> = done.avoided.iter().map(code).collect();
         let _ = writeln!(text, "Spikes avoided: {} ({})", codes.len(), codes.join(", "));
     }
-    text.push_str(&adoption::remarks(done));
     text
 }
 

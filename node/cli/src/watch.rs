@@ -83,7 +83,10 @@ fn line(name: &str, data: &str) -> Result<String, VerbError> {
     let entry = event.code.unwrap_or(event.entry);
     let author = printable(&event.author_name);
     let mut text = format!("{:>8}  {at}  {name:<11}  {entry}  by {author}\n", event.seq);
-    for change in event.changes.iter().flatten() {
+    // The confidence says as much as its counters.
+    let is_counter = |field: &str| ["alpha", "beta"].contains(&field);
+    let changes = event.changes.iter().flatten();
+    for change in changes.filter(|change| !is_counter(&change.field)) {
         let value = |text: &Option<String>| match text {
             Some(text) => {
                 format!("\"{}\"", truncate(&printable(text), VALUE_CHARACTERS_MAX))

@@ -24,6 +24,8 @@ pub struct TaskParams {
     pub confidence: confidence::Params,
     /// Whether the finding of a single agent becomes an entry.
     pub lone: lone_finding::Params,
+    /// Names of agents whose tasks succeed only after a search.
+    pub search_required: BTreeSet<String>,
     /// Names of workspaces in which every entry must have the strict form.
     pub strict_workspaces: BTreeSet<String>,
 }
@@ -38,6 +40,7 @@ impl Default for TaskParams {
             user_primed_for: Duration::from_secs(3_600),
             confidence: confidence::Params::default(),
             lone: lone_finding::Params::default(),
+            search_required: BTreeSet::new(),
             strict_workspaces: BTreeSet::new(),
         }
     }

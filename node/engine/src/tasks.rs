@@ -183,6 +183,7 @@ impl Transaction<'_> {
         let row = self.open_task(batch, task)?;
         check(finish)?;
         check_adoption(&finish.adoption)?;
+        self.check_searched(&row, finish)?;
         self.check_avoided(batch, finish)?;
         let aside = self.with_duplicates(batch, finish)?;
         let served = in_order(&batch.task_parts(task)?);
@@ -254,6 +255,18 @@ impl Transaction<'_> {
             }
         }
         Ok(aside.into_iter().collect())
+    }
+
+    /// Refuses the success of an agent that must consult knowledge and did not.
+    fn check_searched(&self, row: &TaskRow, finish: &Finish) -> Result<(), Rejection> {
+        let has_asked = row.searches > 0 || row.served > 0;
+        let is_success = finish.outcome.verdict == TaskVerdict::Success;
+        if has_asked || !is_success || !self.writer.tasks.search_required.contains(&row.agent) {
+            return Ok(());
+        }
+        let problem = "is a success without a search, and tasks.search_required names its agent; \
+                       search in the task first, or finish it as a failure";
+        Err(invalid("outcome", problem))
     }
 
     fn check_avoided(&self, batch: &Batch, finish: &Finish) -> Result<(), Rejection> {

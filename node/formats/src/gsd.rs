@@ -70,7 +70,7 @@ fn entry(path: &str, note: Note) -> NeutralEntry {
         entry.outcome = outcome.filter(|of| OUTCOMES.contains(&of.as_str()));
     }
     let conditions = fields.clone().texts("depends_on");
-    entry.depends_on = conditions.iter().flat_map(|words| translate(words)).collect();
+    entry.depends_on = conditions.iter().map(|words| translate(words)).collect();
     for evidence in fields.texts("evidence") {
         entry.source.citations.push(SourceCitation { evidence, ..SourceCitation::default() });
     }

@@ -4,39 +4,27 @@
 
 use crate::body::is_path;
 
-/// Files that only a repository of several packages has.
-const MONOREPO_FILES: [&str; 7] = [
-    "pnpm-workspace.yaml",
-    "lerna.json",
-    "nx.json",
-    "turbo.json",
-    "rush.json",
-    "packages/*/package.json",
-    "apps/*/package.json",
-];
+/// Holds in a repository of several packages: a workspace file of npm, pnpm, Go or Cargo, or of one of
+/// the tools for such repositories.
+const MONOREPO: &str = r#"(path:pnpm-workspace.yaml OR path:lerna.json OR path:nx.json OR path:turbo.json OR path:go.work OR text:package.json~"\"workspaces\"" OR text:Cargo.toml~"^\[workspace\]")"#;
 
-/// The predicates for a condition, all of which must hold, or its words.
-pub(crate) fn translate(words: &str) -> Vec<String> {
-    let plain = words.trim().trim_matches(['"', '\'', '`']).trim();
-    let denied = plain.strip_prefix("NOT ").or_else(|| plain.strip_prefix("not "));
-    match denied.map(|rest| rest.trim().trim_start_matches("a ").to_lowercase()).as_deref() {
-        Some("monorepo" | "mono-repo") => {
-            MONOREPO_FILES.iter().map(|file| format!("NOT path:{file}")).collect()
-        }
-        _ => vec![one_predicate(words)],
-    }
-}
-
-fn one_predicate(words: &str) -> String {
+/// The predicate for a condition, or its words.
+pub(crate) fn translate(words: &str) -> String {
     let words = words.trim().trim_matches(['"', '\'', '`']).trim();
     let (not, rest) = match words.strip_prefix("NOT ").or_else(|| words.strip_prefix("not ")) {
         Some(rest) => ("NOT ", rest.trim()),
         None => ("", words),
     };
-    match path(rest).or_else(|| dependency(rest)) {
+    match monorepo(rest).or_else(|| path(rest)).or_else(|| dependency(rest)) {
         Some(atom) => format!("{not}{atom}"),
         None => words.to_owned(),
     }
+}
+
+/// `monorepo`.
+fn monorepo(words: &str) -> Option<String> {
+    let name = words.strip_prefix("a ").unwrap_or(words);
+    name.eq_ignore_ascii_case("monorepo").then(|| MONOREPO.to_owned())
 }
 
 /// `src/lib/auth.ts exists`, or the path alone.
@@ -78,14 +66,15 @@ fn dependency(words: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MONOREPO_FILES, translate};
+    use super::{MONOREPO, translate};
 
     #[test]
     fn conditions_become_predicates_where_possible() {
         for (words, predicate) in [
             ("prisma >= 4.0", "dep:npm:prisma>=4.0"),
             ("src/lib/auth.ts exists", "path:src/lib/auth.ts"),
-            ("NOT tidy", "NOT tidy"),
+            ("NOT monorepo", &format!("NOT {MONOREPO}")),
+            ("NOT a service mesh", "NOT a service mesh"),
             ("NOT src/legacy/mod.rs exists", "NOT path:src/legacy/mod.rs"),
             ("cargo:tokio >= 1.40", "dep:cargo:tokio>=1.40"),
             ("uses react >= 18", "dep:npm:react>=18"),
@@ -95,10 +84,7 @@ mod tests {
             ("a >= b", "a >= b"),
             ("", ""),
         ] {
-            assert_eq!(translate(words), [predicate], "{words}");
+            assert_eq!(translate(words), predicate, "{words}");
         }
-        let not_monorepo = translate("NOT monorepo");
-        assert_eq!(not_monorepo.len(), MONOREPO_FILES.len());
-        assert_eq!(not_monorepo[1], "NOT path:lerna.json");
     }
 }

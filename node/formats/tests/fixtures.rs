@@ -180,20 +180,9 @@ fn dates_conditions_citations_and_evidence_are_read() {
     assert!(flux.entries.iter().filter(|of| of.is_archived).count() == 4);
     let (_, gsd) = read(&fixture("gsd"), None);
     let retry = gsd.entries.iter().find(|of| of.title == "Retry budgets").unwrap();
-    assert_eq!(
-        retry.depends_on,
-        [
-            "dep:npm:prisma>=4.0",
-            "path:src/client/retry.rs",
-            "NOT path:pnpm-workspace.yaml",
-            "NOT path:lerna.json",
-            "NOT path:nx.json",
-            "NOT path:turbo.json",
-            "NOT path:rush.json",
-            "NOT path:packages/*/package.json",
-            "NOT path:apps/*/package.json",
-        ]
-    );
+    assert_eq!(retry.depends_on[..2], ["dep:npm:prisma>=4.0", "path:src/client/retry.rs"]);
+    let monorepo = &retry.depends_on[2];
+    assert!(monorepo.starts_with("NOT (path:pnpm-workspace.yaml OR "), "{monorepo}");
     assert!(gsd.problems[0].reason.contains("les-2020-01-01-gone"), "{:?}", gsd.problems);
     assert_eq!(gsd.problems[0].file, "index.md");
     let (_, wfc) = read(&fixture("wfc"), None);

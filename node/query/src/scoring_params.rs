@@ -3,7 +3,7 @@
 use super::foreign_gate;
 use klnode_config::Config;
 use klnode_config::sections as of;
-use klnode_config::units::{DecayClass, DisclosureRule, ThreadDefault};
+use klnode_config::units::{DecayClass, DisclosureRule, ScopeName, ThreadDefault};
 use klnode_engine::TaskParams;
 use klnode_scoring::caller_role::CallerRole;
 use klnode_scoring::hop::Hop;
@@ -13,7 +13,7 @@ use klnode_scoring::{
     admission, audit, briefing, confidence, contradiction, cooccurrence, credit, decay,
     lone_finding, rank, status, token_budget, trust,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// The parameters of assessment and ranking, from the configuration.
@@ -291,11 +291,13 @@ pub fn tasks(config: &Config) -> TaskParams {
             pattern_severity_min: config.tasks.lone_pattern_severity_min.get(),
             pattern_confidence_min: config.tasks.lone_pattern_confidence_min.get(),
         },
-        strict_workspaces: {
-            let names = config.entries.strict_workspaces.as_slice().iter();
-            names.map(|name| name.as_str().to_owned()).collect()
-        },
+        search_required: names(config.tasks.search_required.as_slice()),
+        strict_workspaces: names(config.entries.strict_workspaces.as_slice()),
     }
+}
+
+fn names(of: &[ScopeName]) -> BTreeSet<String> {
+    of.iter().map(|name| name.as_str().to_owned()).collect()
 }
 
 fn conflict(of: &of::ContradictionRules) -> contradiction::Params {

@@ -99,6 +99,8 @@ impl DescribedEntry {
         let mut values = BTreeMap::from([
             ("status".to_owned(), entry.status.clone()),
             ("confidence".to_owned(), format!("{:.3}", entry.mean)),
+            ("alpha".to_owned(), format!("{:.3}", entry.alpha)),
+            ("beta".to_owned(), format!("{:.3}", entry.beta)),
         ]);
         if !with_texts {
             return values;
@@ -121,15 +123,18 @@ impl DescribedEntry {
     }
 }
 
-/// True if a field is computed by this node and is no text of an author.
+/// The fields that this node computes; every other one is a text of an author.
+const EVALUATIONS: [&str; 4] = ["status", "confidence", "alpha", "beta"];
+
 fn is_evaluation(field: &str) -> bool {
-    ["status", "confidence"].contains(&field)
+    EVALUATIONS.contains(&field)
 }
 
-/// The fields whose values differ; status and confidence first, then by name.
+/// The fields whose values differ: the computed ones first, then by name.
 fn differences(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<ValueChange> {
     let mut fields: Vec<&String> = old.keys().chain(new.keys()).collect();
-    fields.sort_by_key(|field| (!is_evaluation(field), *field));
+    let place = |field: &str| EVALUATIONS.iter().position(|name| *name == field);
+    fields.sort_by_key(|field| (place(field).unwrap_or(EVALUATIONS.len()), *field));
     fields.dedup();
     let changed = fields.into_iter().filter(|field| old.get(*field) != new.get(*field));
     let change = |field: &String| {

@@ -4,7 +4,7 @@
 use super::quote::inline;
 use super::tool_error::ToolError;
 use super::tool_schemas::{LIMIT_MAX, ROLES};
-use klnode_api_types::BRIEFING_TOKENS;
+use klnode_api_types::{BRIEFING_TOKENS, split_code};
 use rmcp::model::JsonObject;
 use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
@@ -115,8 +115,20 @@ fn role<'de, D: Deserializer<'de>>(given: D) -> Result<Option<String>, D::Error>
     }
 }
 
+/// Elements such as `S-7F3KQ2MX=measured with one writer`.
+fn codes_with_text<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<(String, String)>, D::Error> {
+    let given = Vec::<String>::deserialize(given)?;
+    let pairs = given.iter().map(|text| {
+        split_code(text).ok_or_else(|| {
+            let wanted = "it must be CODE=TEXT, as in S-7F3KQ2MX=measured with one writer";
+            D::Error::custom(format!("`{}` has no code and text; {wanted}", inline(text)))
+        })
+    });
+    pairs.collect()
+}
+
 /// Arguments of a search.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchArgs {
     /// The question in plain words.
@@ -130,9 +142,15 @@ pub struct SearchArgs {
     /// The agent's current role, such as debugger.
     #[serde(default, deserialize_with = "role")]
     pub role: Option<String>,
+    /// How an executor deviates from its plan.
+    pub deviation: Option<String>,
+    /// The reviewer that asks, such as `security`.
+    pub reviewer: Option<String>,
     /// Restricts hits to this entry type.
     #[serde(rename = "type")]
     pub kind: Option<String>,
+    /// Restricts hits to this sub-type.
+    pub sub_type: Option<String>,
     /// Restricts hits to entries with this tag.
     pub tag: Option<String>,
     /// Restricts hits to this workspace.
@@ -141,6 +159,12 @@ pub struct SearchArgs {
     pub thread: Option<String>,
     /// The task the question belongs to; by default the session's task.
     pub task: Option<String>,
+    /// The hits are for a prompt, in which a task has few places.
+    #[serde(default)]
+    pub context: bool,
+    /// Lists everything that was considered.
+    #[serde(default)]
+    pub debug: bool,
 }
 
 /// Arguments for reading one entry.
@@ -234,6 +258,20 @@ pub struct TaskFinishArgs {
     /// Codes of spikes that made an experiment unnecessary.
     #[serde(default)]
     pub avoided: Vec<String>,
+    /// Entries that answered a part of the question, each as `CODE=gap`.
+    #[serde(default, deserialize_with = "codes_with_text")]
+    pub partial: Vec<(String, String)>,
+    /// Codes of entries that answered together.
+    #[serde(default)]
+    pub composite: Vec<String>,
+    /// Codes of entries about another question that answered by the way.
+    #[serde(default)]
+    pub incidental: Vec<String>,
+    /// Why entries apply, each as `CODE=reason`.
+    #[serde(default, deserialize_with = "codes_with_text")]
+    pub reasons: Vec<(String, String)>,
+    /// The conclusion for later parts of the work.
+    pub conclusion: Option<String>,
     /// Quality of the work, from 0 to 1.
     pub quality: Option<f64>,
     /// Cost of the work, in a unit of the agent's choice.
@@ -331,6 +369,21 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_needs_a_code_and_a_text() {
+        let read = |partial: &str| {
+            read("task_finish", &json!({"outcome": "success", "partial": [partial]}))
+        };
+        let Ok(ToolCall::TaskFinish(finish)) = read("S-7F3KQ2MX= one writer") else {
+            panic!("it is read");
+        };
+        assert_eq!(finish.partial, [("S-7F3KQ2MX".to_owned(), "one writer".to_owned())]);
+        for wrong in ["S-7F3KQ2MX", "S-7F3KQ2MX=", "=a gap"] {
+            let Err(CallError::Arguments(trouble)) = read(wrong) else { panic!("{wrong}") };
+            assert!(trouble.to_string().contains("it must be CODE=TEXT"), "{trouble}");
+        }
+    }
+
+    #[test]
     fn a_number_out_of_range_is_reported_with_the_range() {
         let limit = "it must be a whole number from 1 to 20";
         for (given, shown) in [
@@ -366,9 +419,9 @@ mod tests {
         for role in roles {
             assert!(read("search", &json!({"query": "q", "role": role})).is_ok(), "{role}");
         }
-        let message = error_of("search", &json!({"query": "q", "role": "executor"}));
+        let message = error_of("search", &json!({"query": "q", "role": "king"}));
         let known: Vec<&str> = roles.iter().filter_map(Value::as_str).collect();
-        let expected = format!("`role` is \"executor\"; it must be one of {}.", known.join(", "));
+        let expected = format!("`role` is \"king\"; it must be one of {}.", known.join(", "));
         assert!(message.ends_with(&expected), "{message}");
     }
 

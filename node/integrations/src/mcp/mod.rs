@@ -14,6 +14,7 @@ pub mod quote;
 mod resources;
 mod server;
 mod session;
+mod task_result;
 pub mod tool_error;
 mod tool_handlers;
 pub mod tool_result;

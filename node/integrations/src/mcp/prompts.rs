@@ -68,14 +68,8 @@ pub(super) async fn prompt(
     let (known, given) = find(name, arguments)?;
     let search = SearchArgs {
         query: given.to_owned(),
-        limit: None,
-        budget: None,
         role: known.role.map(str::to_owned),
-        kind: None,
-        tag: None,
-        workspace: None,
-        thread: None,
-        task: None,
+        ..SearchArgs::default()
     };
     let answer = session.call(client, ToolCall::Search(search)).await;
     let answer = answer.map_err(PromptError::Trouble)?;

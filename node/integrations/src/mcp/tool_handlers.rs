@@ -7,14 +7,15 @@ use super::arguments::{
 };
 use super::quote::inline;
 use super::session::McpSession;
+use super::task_result;
 use super::tool_error::ToolError;
 use super::tool_result::{self, ToolResult};
 use hyper::Method;
 use klnode_api_types::playbooks::{NewPlaybook, Playbook, PlaybookEdit};
 use klnode_api_types::search::{Search as Question, SearchResponse};
 use klnode_api_types::{
-    Edit, Entry, FinishTask, FinishedTask, MarkUpdate, NewEntry, NewObservation as Observation,
-    NewTask, ObservationResult, Outcome,
+    AdoptionReason, Edit, Entry, FinishTask, FinishedTask, MarkUpdate, NewEntry,
+    NewObservation as Observation, NewTask, ObservationResult, Outcome, PartialUse, Task,
 };
 use klnode_client::{ClientError, escape, part};
 use serde::Serialize;
@@ -101,13 +102,18 @@ impl CallHandler<'_> {
             limit: search.limit,
             budget: search.budget,
             role: search.role,
+            deviation: search.deviation,
+            reviewer: search.reviewer,
             kinds: search.kind.into_iter().collect(),
+            sub_types: search.sub_type.into_iter().collect(),
             tags: search.tag.into_iter().collect(),
             workspaces: search.workspace.into_iter().collect(),
             thread: search.thread.filter(|_| !all_threads),
             all_threads,
             task: work.task.clone(),
             checkout: self.session.checkout().cloned(),
+            context: search.context,
+            debug: search.debug,
             ..Question::default()
         };
         let found = self.send(Method::POST, "/v1/search", &question).await;
@@ -273,16 +279,12 @@ impl CallHandler<'_> {
             checkout: self.session.checkout().cloned(),
         };
         let begun = self.send(Method::POST, "/v1/tasks", &new).await;
-        let begun: Value = begun.map_err(|trouble| self.drop_ended_task(&within, trouble))?;
-        let task = text_of(&begun, "task");
-        self.session.enter_task(task);
-        let mut text = format!("Task {task} is open; `task_finish` ends it.\n");
-        if let Some(parent) = &within.task {
-            let _ = writeln!(text, "It is a part of {}.", inline(parent));
-        }
-        let mut structured = json!({"task": task});
-        tool_result::set(&mut structured, "parent", within.task.as_deref());
-        Ok(ToolResult { text, structured })
+        let begun: Task = begun.map_err(|trouble| self.drop_ended_task(&within, trouble))?;
+        self.session.enter_task(&begun.task);
+        // A conclusion says what its entries say, so its reader cannot confirm them independently.
+        let cited = begun.upstream.iter().flat_map(|of| of.cites.iter().map(String::as_str));
+        self.session.note_served(cited);
+        Ok(task_result::begun(&begun, within.task.as_deref()))
     }
 
     async fn task_finish(&self, finish: TaskFinishArgs) -> Result<ToolResult, ToolError> {
@@ -290,6 +292,8 @@ impl CallHandler<'_> {
             ToolError::new("No task was finished: none is open in this session.")
                 .hinting("Name one as `task`, or begin one with `task_begin`.")
         })?;
+        let partial = finish.partial.into_iter();
+        let reasons = finish.reasons.into_iter();
         let body = FinishTask {
             quality: finish.quality,
             used: finish.used,
@@ -298,6 +302,11 @@ impl CallHandler<'_> {
             cost: finish.cost,
             rounds: finish.rounds,
             strategy: finish.strategy,
+            partial: partial.map(|(entry, gap)| PartialUse { entry, gap }).collect(),
+            composite: finish.composite,
+            incidental: finish.incidental,
+            reasons: reasons.map(|(entry, reason)| AdoptionReason { entry, reason }).collect(),
+            conclusion: finish.conclusion,
             ..FinishTask::new(finish.outcome)
         };
         let name = part(&task, "a task", "give its name, as `task_begin` returned it");
@@ -305,34 +314,7 @@ impl CallHandler<'_> {
         let path = format!("/v1/tasks/{name}/finish");
         let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
         self.session.leave_task(&task);
-        let mut text = match done.already {
-            true => format!("Task {} was finished before; nothing was added.\n", done.task),
-            false => format!("Task {} is finished.\n", done.task),
-        };
-        for credit in &done.credits {
-            let _ =
-                writeln!(text, "{}: {:.3} observations were added.", credit.code, credit.amount);
-        }
-        let codes = |ids: &[String]| -> String {
-            let codes: Vec<&str> =
-                ids.iter().map(|id| done.codes.get(id).unwrap_or(id).as_str()).collect();
-            codes.join(", ")
-        };
-        for (what, ids) in [("Dismissed", &done.dismissed), ("Spikes avoided", &done.avoided)] {
-            if !ids.is_empty() {
-                let _ = writeln!(text, "{what}: {} ({}).", ids.len(), codes(ids));
-            }
-        }
-        if !done.unserved.is_empty() {
-            let count = done.unserved.len();
-            let _ = writeln!(
-                text,
-                "{count} of the named entries were not served in it and do not count."
-            );
-        }
-        let structured =
-            json!({"task": done.task, "already": done.already, "credits": done.credits});
-        Ok(ToolResult { text, structured })
+        Ok(task_result::finished(&done, body.conclusion.as_deref()))
     }
 
     async fn resolve(&self, resolve: ResolveArgs) -> Result<ToolResult, ToolError> {

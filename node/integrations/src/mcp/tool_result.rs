@@ -2,7 +2,7 @@
 
 use super::quote::{NOTICE, clean, inline, quote};
 use super::tool_schemas::LIMIT_MAX;
-use klnode_api_types::search::{Hit, SearchResponse, TOO_LONG, TOO_MANY};
+use klnode_api_types::search::{Considered, Hit, SearchResponse, TOO_LONG, TOO_MANY};
 use klnode_api_types::{Citation, ContradictingHit, Entry};
 use klnode_crdt::entry_type::EntryType;
 use klnode_scoring::labels::Labels;
@@ -76,6 +76,7 @@ pub(super) fn found(answer: &SearchResponse, task: Option<&str>) -> ToolResult {
     if answer.other_threads > 0 {
         let _ = writeln!(text, "\n{} in other threads; see `thread`.", answer.other_threads);
     }
+    put_considered(&mut text, answer);
     let hits: Vec<Value> = shown.iter().map(EntryLine::structured).collect();
     let mut structured = json!({
         "notice": NOTICE,
@@ -86,7 +87,41 @@ pub(super) fn found(answer: &SearchResponse, task: Option<&str>) -> ToolResult {
     });
     set(&mut structured, "reason", answer.reason.as_deref());
     set(&mut structured, "task", task);
+    if !answer.considered.is_empty() {
+        structured["considered"] = answer.considered.iter().map(considered).collect();
+    }
     ToolResult { text, structured }
+}
+
+/// Lists everything that the search considered, with the titles quoted.
+fn put_considered(text: &mut String, answer: &SearchResponse) {
+    if !answer.considered.is_empty() {
+        let _ = writeln!(text, "\nConsidered {}:", entries(answer.considered.len()));
+    }
+    for one in &answer.considered {
+        let what = match (one.place, &one.dropped) {
+            (Some(place), _) => format!("hit {place}"),
+            (None, reason) => {
+                format!("dropped: {}", inline(reason.as_deref().unwrap_or("no reason is known")))
+            }
+        };
+        let _ = writeln!(text, "{}  {:.2}  {what}", inline(&one.code), one.relevance);
+        if let Some(title) = &one.title {
+            quote(text, title);
+        }
+    }
+}
+
+fn considered(one: &Considered) -> Value {
+    let mut shown = json!({"code": inline(&one.code), "relevance": one.relevance});
+    if let Some(place) = one.place {
+        shown["place"] = place.into();
+    }
+    if let Some(title) = &one.title {
+        shown["quoted"] = json!({"title": clean(title)});
+    }
+    set(&mut shown, "dropped", one.dropped.as_deref());
+    shown
 }
 
 fn entries(count: usize) -> String {

@@ -1,6 +1,7 @@
 //! Names, descriptions and schemas of the tools. Every agent pays for these words in every
 //! conversation, so they are written by hand, and a test limits their size.
 
+use klnode_scoring::caller_role::PlanState;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -8,9 +9,8 @@ use std::sync::Arc;
 /// Maximum number of hits an agent may ask for. It is lower than a person's, because an agent pays
 /// for each hit.
 pub(super) const LIMIT_MAX: usize = 20;
-/// Roles an agent may give. The role `executor` is missing, because it is answered only with a
-/// deviation flag, which this tool does not have.
-pub(super) const ROLES: [&str; 4] = ["researcher", "planner", "debugger", "reviewer"];
+/// Roles an agent may give. An executor is answered only with a `deviation`.
+pub(super) const ROLES: [&str; 5] = ["researcher", "planner", "debugger", "reviewer", "executor"];
 
 /// A tool's effect on the node, for clients that ask before a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,15 +36,21 @@ fn search() -> Tool {
         "limit": {"type": "integer"},
         "budget": {"type": "integer", "description": "Tokens"},
         "role": one_of(&ROLES),
+        "deviation": one_of(&PlanState::DEVIATIONS.map(|(_, name)| name)),
+        "reviewer": {"type": "string"},
         "type": {"type": "string"},
+        "sub_type": {"type": "string"},
         "tag": {"type": "string"},
         "workspace": {"type": "string"},
         "thread": text("* for all"),
         "task": {"type": "string"},
+        "context": {"type": "boolean", "description": "For a prompt"},
+        "debug": {"type": "boolean"},
     });
     let output = json!({
         "notice": string(),
         "hits": {"type": "array", "items": entry_schema()},
+        "considered": {"type": "array", "items": {"type": "object"}},
         "abstained": {"type": "boolean"},
         "grade": string(),
         "reason": string(),
@@ -122,7 +128,12 @@ fn task_begin() -> Tool {
         "thread": {"type": "string"},
         "parent": text("Default: open task"),
     });
-    let output = json!({"task": string(), "parent": string()});
+    let output = json!({
+        "task": string(),
+        "parent": string(),
+        "notice": string(),
+        "upstream": {"type": "array", "items": {"type": "object"}},
+    });
     tool(
         "task_begin",
         "Begin work. Later calls belong to it until task_finish.",
@@ -138,6 +149,11 @@ fn task_finish() -> Tool {
         "used": list("Codes that mattered"),
         "dismissed": list("Contradicted by what you saw"),
         "avoided": list("Spikes that spared an experiment"),
+        "partial": list("CODE=gap left open"),
+        "composite": list("Answered together"),
+        "incidental": list("Answered by the way"),
+        "reasons": list("CODE=why it applies"),
+        "conclusion": {"type": "string"},
         "quality": {"type": "number", "description": "0 to 1"},
         "cost": {"type": "number"},
         "rounds": {"type": "integer"},
@@ -148,6 +164,8 @@ fn task_finish() -> Tool {
         "task": string(),
         "already": {"type": "boolean"},
         "credits": {"type": "array", "items": {"type": "object"}},
+        "unsearched": {"type": "boolean"},
+        "composite": {"type": "array", "items": string()},
     });
     tool(
         "task_finish",

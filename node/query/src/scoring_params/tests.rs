@@ -99,6 +99,9 @@ const ROWS: &[Row] = &[
     ("entries.strict_workspaces=[\"team\"]", |read| {
         format!("{:?}", read.tasks.strict_workspaces.iter().collect::<Vec<_>>())
     }),
+    ("tasks.search_required=[\"researcher\"]", |read| {
+        format!("{:?}", read.tasks.search_required.iter().collect::<Vec<_>>())
+    }),
     row!("tasks.accept_lone_findings=true", tasks.lone.is_on),
     row!("tuning.tasks.lone_incident_severity_min=9.1", tasks.lone.incident_severity_min),
     row!("tuning.tasks.lone_pattern_severity_min=7.1", tasks.lone.pattern_severity_min),

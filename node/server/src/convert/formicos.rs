@@ -1,14 +1,27 @@
 //! Converts answers of `/v1/` to the shapes of `FormicOS`.
 
 use klnode_api_types::formicos::{
-    BriefingInsight, ColonyOutcome, ColonyOutcomes, ColonySummary, KnowledgeEvent, KnowledgeItem,
-    KnowledgeProvenance, SuggestedColony,
+    BriefingInsight, ColonyOutcome, ColonyOutcomes, ColonySummary, KnowledgeBrief, KnowledgeEvent,
+    KnowledgeItem, KnowledgeProvenance, KnowledgeResult, SuggestedColony,
 };
 use klnode_api_types::search::Hit;
 use klnode_api_types::{
     Citation, ClaimEffect, Entry, FinishedOutcome, History, ListedInsight, Outcome, OutcomeReport,
 };
 use klnode_scoring::decay::DecayClass;
+use klnode_scoring::status::Status;
+use klnode_text::truncate::truncate;
+
+/// The tier in which the answer chooses the form of each hit.
+const AUTO: &str = "auto";
+/// Characters of a summary, and of a preview of the text.
+const SUMMARY_CHARACTERS_MAX: usize = 100;
+const PREVIEW_CHARACTERS_MAX: usize = 200;
+/// With fewer observations, a confidence says little.
+const EXPLORATORY_BELOW: f64 = 3.0;
+/// Means from which a confidence is high or moderate.
+const HIGH_MIN: f64 = 0.7;
+const MODERATE_MIN: f64 = 0.45;
 
 /// A time such as `2026-11-15T10:00:00Z`, from milliseconds since 1970.
 pub(crate) fn moment(millis: u64) -> String {
@@ -42,7 +55,48 @@ pub(crate) fn entry_item(entry: &Entry) -> KnowledgeItem {
     }
 }
 
-pub(crate) fn hit_item(hit: &Hit) -> KnowledgeItem {
+/// A search result in the detail of a tier. In the tier `auto` the answer chose the form of each hit.
+pub(crate) fn search_result(hit: &Hit, tier: Option<&str>) -> KnowledgeResult {
+    let form = tier.filter(|tier| *tier != AUTO).unwrap_or(&hit.form);
+    match (tier, form) {
+        (None, _) | (Some(_), "full") => KnowledgeResult::Item(Box::new(hit_item(hit))),
+        (Some(_), "standard") => {
+            let preview = truncate(&hit.content, PREVIEW_CHARACTERS_MAX);
+            KnowledgeResult::Brief(KnowledgeBrief {
+                content_preview: Some(preview),
+                domains: Some(hit.tags.clone()),
+                decay_class: Some(decay_class(hit.decay_class.clone())),
+                ..brief(hit)
+            })
+        }
+        (Some(_), _) => KnowledgeResult::Brief(brief(hit)),
+    }
+}
+
+fn brief(hit: &Hit) -> KnowledgeBrief {
+    let summary = if hit.one_liner.is_empty() { &hit.content } else { &hit.one_liner };
+    KnowledgeBrief {
+        id: hit.id.clone(),
+        title: hit.title.clone(),
+        summary: truncate(summary, SUMMARY_CHARACTERS_MAX),
+        confidence_tier: confidence_tier(hit).to_owned(),
+        content_preview: None,
+        domains: None,
+        decay_class: None,
+    }
+}
+
+fn confidence_tier(hit: &Hit) -> &'static str {
+    match () {
+        () if hit.status == Status::Stale.name() => "stale",
+        () if hit.observations < EXPLORATORY_BELOW => "exploratory",
+        () if hit.mean >= HIGH_MIN => "high",
+        () if hit.mean >= MODERATE_MIN => "moderate",
+        () => "low",
+    }
+}
+
+fn hit_item(hit: &Hit) -> KnowledgeItem {
     KnowledgeItem {
         id: hit.id.clone(),
         code: hit.code.clone(),

@@ -13,10 +13,10 @@ use axum::extract::State;
 use klnode_api_types::formicos::{
     ColonyOutcomes, ColonyOutcomesQuery, KnowledgeActed, KnowledgeAction, KnowledgeAnnotated,
     KnowledgeAnnotation, KnowledgeItem, KnowledgeItems, KnowledgeOverlay, KnowledgePromoted,
-    KnowledgePromotion, KnowledgeProvenance, KnowledgeQuery, KnowledgeResults,
+    KnowledgePromotion, KnowledgeProvenance, KnowledgeQuery, KnowledgeResult, KnowledgeResults,
     KnowledgeSearchQuery, WorkspaceBriefing,
 };
-use klnode_api_types::search::Search;
+use klnode_api_types::search::{Hit, Search};
 use klnode_api_types::{
     BriefingQuery, EntryPage, ErrorKind, ListQuery, MarkUpdate, OutcomesQuery, Promote, ShowQuery,
 };
@@ -83,7 +83,7 @@ async fn knowledge_search(
     caller: Caller,
     QueryParams(query): QueryParams<KnowledgeSearchQuery>,
 ) -> ApiResult<KnowledgeResults> {
-    let KnowledgeSearchQuery { q, kind, sub_type, workspace, thread, limit } = query;
+    let KnowledgeSearchQuery { q, kind, sub_type, workspace, thread, limit, tier } = query;
     if q.trim().is_empty() {
         let message = "The query parameter `q` is missing or empty.";
         return Err(ApiError::new(ErrorKind::Invalid, message, None));
@@ -92,6 +92,7 @@ async fn knowledge_search(
     let question = Search {
         query: q,
         limit: Some(limit),
+        tier: tier.clone(),
         kinds: kind.into_iter().collect(),
         sub_types: sub_type.into_iter().collect(),
         workspaces: workspace.into_iter().collect(),
@@ -99,7 +100,8 @@ async fn knowledge_search(
         ..Search::default()
     };
     let ApiReply(answer) = search::search(State(service), caller, Body(question)).await?;
-    let results: Vec<KnowledgeItem> = answer.hits.iter().map(shapes::hit_item).collect();
+    let result = |hit: &Hit| shapes::search_result(hit, tier.as_deref());
+    let results: Vec<KnowledgeResult> = answer.hits.iter().map(result).collect();
     Ok(ApiReply(KnowledgeResults { total: results.len(), results }))
 }
 

@@ -94,6 +94,8 @@ pub(super) fn own_dates(view: &EntryView, end: WallTime) -> ImportedSource {
         created: view.dates.map(|dates| date(dates.created)),
         updated: view.dates.map(|dates| date(dates.updated)),
         confirmed: confirmed.map(|day| date(day.start())),
+        // Only independent confirmations are kept with their day.
+        provenance: confirmed.map(|_| "independent".to_owned()),
         citations: view.citations.keys().filter(|of| !of.is_context).map(cited).collect(),
         ..ImportedSource::default()
     }
