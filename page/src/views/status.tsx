@@ -64,17 +64,25 @@ function IndexPanel({ status }: { status: NodeStatus }) {
   const embedded = index.documents > 0 ? Math.min(1, index.vectors / index.documents) : 1;
   return (
     <Panel title="Index" note={index.is_settled ? 'up to date' : 'working'}>
-      <p class="row">
-        Keywords <Meter share={index.documents / known} label="Keyword index" /> <span class="number">{count(index.documents)}</span>
+      <p class="row gauge">
+        <span>Keywords</span> <Meter share={index.documents / known} label="Keyword index" /> <span class="number">{count(index.documents)}</span>
       </p>
-      <p class="row">
-        Vectors <Meter share={embedded} label="Vectors" /> <span class="number">{count(index.vectors)}</span>
+      <p class="row gauge">
+        <span>Vectors</span> <Meter share={embedded} label="Vectors" /> <span class="number">{count(index.vectors)}</span>
       </p>
       {index.rebuild && (
-        <p class="row">
-          Rebuild <Meter share={index.rebuild.done / Math.max(1, index.rebuild.total)} label="Rebuild" />
+        <p class="row gauge">
+          <span>Rebuild</span> <Meter share={index.rebuild.done / Math.max(1, index.rebuild.total)} label="Rebuild" />
           <span class="number">
             {count(index.rebuild.done)} of {count(index.rebuild.total)}
+          </span>
+        </p>
+      )}
+      {index.transformer && (
+        <p class="row gauge">
+          <span>Passages</span> <Meter share={index.transformer.done / Math.max(1, index.transformer.total)} label="Passages embedded" />
+          <span class="number">
+            {count(index.transformer.done)} of {count(index.transformer.total)}
           </span>
         </p>
       )}
@@ -102,7 +110,7 @@ function Maintenance() {
               <thead>
                 <tr>
                   <th scope="col">Service</th>
-                  <th scope="col" class="number">Examined</th>
+                  <th scope="col" class="number wide-only">Examined</th>
                   <th scope="col" class="number">Behind</th>
                   <th scope="col">Last pass</th>
                   <th scope="col">
@@ -114,7 +122,7 @@ function Maintenance() {
                 {upkeep.services.map((service) => (
                   <tr>
                     <td>{service.name}</td>
-                    <td class="number">{count(service.examined)}</td>
+                    <td class="number wide-only">{count(service.examined)}</td>
                     <td class="number">{count(service.behind)}</td>
                     <td>{service.through ? ago(service.through) : 'never'}</td>
                     <td>
@@ -207,7 +215,7 @@ function Look() {
 export function StatusView() {
   const loaded = useLoad((signal) => get('/v1/status', { signal }), 'status');
   return (
-    <View title="Status" lead="Health of this node.">
+    <View title="Status" lead="Health of this node and its maintenance.">
       <Ready loaded={loaded}>
         {(status) => (
           <div class="columns">
