@@ -1,4 +1,4 @@
-"""Checks of the briefing with its acts, of held entries, outcomes, and of empty views."""
+"""Checks of the briefing with its acts, of held entries, outcomes and settings, and of empty views."""
 
 import re
 
@@ -150,6 +150,24 @@ def check_outcomes(page):
     show(page, "usage")
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=sample_data.STRATEGY))
     row.get_by_text("75 %").wait_for()
+    expect_no_problems(page)
+
+
+def check_settings(page):
+    """Settings that are set come first, with their origin; a search finds the others and explains them."""
+    show(page, "status")
+    row = page.locator(".setting", has_text="network.name")
+    row.wait_for()
+    assert "flag --set" in row.inner_text() and "laptop" in row.inner_text()
+    find = page.get_by_label("Find a setting")
+    find.fill("trust.hop_max")
+    row = page.locator(".setting")
+    wait_for(lambda: row.count() == 1, "the search finds one setting")
+    assert "default" in row.inner_text()
+    row.locator("summary").press("Enter")
+    row.get_by_text("KLNODE__TRUST__HOP_MAX").wait_for()
+    find.fill("no such setting")
+    page.get_by_text("No key or comment contains these words.").wait_for()
     expect_no_problems(page)
 
 

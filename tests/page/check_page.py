@@ -446,6 +446,7 @@ def run(browser, node, shared, given, homes):
         ("stale after a preview", lambda: briefing_checks.check_stale(page, node)),
         ("approval of a promotion", lambda: briefing_checks.check_promotion(page, node)),
         ("outcomes by strategy", lambda: briefing_checks.check_outcomes(page)),
+        ("settings with their origin", lambda: briefing_checks.check_settings(page)),
         ("empty views", lambda: briefing_checks.check_empty(browser, given.klnode, homes)),
         ("held entries", lambda: briefing_checks.check_held(page, node)),
         ("inbox by keyboard", lambda: check_inbox(page, node)),
