@@ -300,7 +300,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError
         },
     };
     match verb {
-        Verb::Serve => serve::serve(&home, layered.config(), global).map(|()| 0),
+        Verb::Serve => serve::serve(&home, &layered, global).map(|()| 0),
         Verb::Config(args) => {
             let reply = klnode_cli::config::show(&args, &layered);
             answer(

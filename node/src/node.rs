@@ -105,6 +105,7 @@ impl OpenNode {
             reader,
             author,
             home: Arc::new(home.path().to_owned()),
+            settings: Arc::default(),
             now,
             peers: replication.as_ref().map(klnode_replication::ReplicationThread::handle),
             policy: Arc::new(policy),

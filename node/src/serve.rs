@@ -6,8 +6,8 @@ use super::memory_release;
 use super::node::{NetworkMode, OpenNode, now};
 use super::{ProgramError, print, start_hint};
 use klnode_cli::Global;
-use klnode_config::Config;
 use klnode_config::units::LocalTcp;
+use klnode_config::{Config, Layered};
 use klnode_doctor::close_key_command;
 use klnode_http::BearerToken;
 use klnode_index::IndexError;
@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(), ProgramError> {
+pub(super) fn serve(home: &Home, layered: &Layered, global: &Global) -> Result<(), ProgramError> {
+    let config = layered.config();
     logging::start(config, global);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
@@ -47,6 +48,7 @@ pub(super) fn serve(home: &Home, config: &Config, global: &Global) -> Result<(),
     let bound = runtime.block_on(bind(home, config))?;
     let lines = guarded(home, || StartupBanner::of(home, &node))?;
     let (service, running) = guarded(home, || node.start(home, config, NetworkMode::Real))?;
+    let service = Service { settings: layered.explain().into(), ..service };
     let addresses = runtime.block_on(addresses(&service));
     let banner = match global.json {
         true => lines.line(&addresses, bound.tcp_address(), &home.socket(config)),

@@ -1,6 +1,6 @@
 // The shell: navigation, connection state, keyboard shortcuts, and the view of the address.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { attempts, link } from './api/events';
 import { session } from './api/session';
 import { useLoad } from './api/load';
@@ -44,14 +44,20 @@ function Icon({ path }: { path: string }) {
 function Rail() {
   const inbox = useLoad(inboxItems, 'rail', 'slowly');
   const waiting = inbox.data?.length ?? 0;
+  const list = useRef<HTMLUListElement>(null);
   const current = route.value.view === 'entry' || route.value.view === 'compare' ? 'entries' : route.value.view;
+  // On a narrow screen the list scrolls sideways.
+  useEffect(() => {
+    const link = list.current?.querySelector<HTMLElement>('[aria-current]');
+    if (link) list.current!.scrollLeft = link.offsetLeft - (list.current!.clientWidth - link.offsetWidth) / 2;
+  }, [current]);
   return (
     <nav class="rail" aria-label="Views">
       <a class="brand" href="#/search">
         <img src="/icon.svg" alt="" width="26" height="26" />
         <span>klnode</span>
       </a>
-      <ul>
+      <ul ref={list}>
         {VIEWS.map(([view, name, , icon]) => (
           <li>
             <a href={`#/${view}`} aria-current={view === current ? 'page' : undefined}>

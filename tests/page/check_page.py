@@ -15,66 +15,21 @@ import urllib.parse
 
 from playwright.sync_api import sync_playwright
 
+import briefing_checks
 import hostile_entries
 import sample_data
+from browser import PATIENCE_MS, Browser, expect_no_problems, show
 from forwarder import Forwarder
 from node import Node, wait_for
 
 VIEWS = ["search", "search?q=database%20pool%20size", "entries", "briefing", "inbox", "tasks", "usage", "peers", "playbooks", "status"]
+DIALOGS = ["Promote", "Dedup", "Stale"]
 WIDTHS = [360, 1280]
-PATIENCE_MS = 60_000
 SERIOUS = {"serious", "critical"}
 
 
 def step(text):
     print(f"page: {text} ({time.monotonic() - START:.1f} s)", flush=True)
-
-
-class Browser:
-    """Chromium, and pages with a session of a node."""
-
-    def __init__(self, playwright, chromium):
-        self.chromium = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-
-    def open(self, node, **options):
-        """A page with a new session. Its problems are collected in `page.problems`."""
-        options.setdefault("viewport", dict(width=1280, height=860))
-        context = self.chromium.new_context(reduced_motion="reduce", **options)
-        # A machine that builds at the same time is slow.
-        context.set_default_timeout(PATIENCE_MS)
-        page = context.new_page()
-        page.problems, page.is_gone = [], False
-        ticket = node.post("/v1/page")
-        page.base = ticket["address"]
-        page.on("pageerror", lambda error: page.problems.append(f"error: {error}"))
-        page.on("dialog", lambda dialog: (page.problems.append("dialog"), dialog.dismiss()))
-        page.on("console", lambda message: self.note_console(page, message))
-        page.on("request", lambda request: self.note_request(page, request))
-        page.goto(f"{page.base}#code={ticket['code']}")
-        page.get_by_role("navigation").wait_for()
-        page.get_by_text("Live", exact=True).first.wait_for(state="attached")
-        return page
-
-    @staticmethod
-    def note_console(page, message):
-        if message.type == "error" and not page.is_gone:
-            page.problems.append(f"console: {message.text}")
-
-    @staticmethod
-    def note_request(page, request):
-        if not request.url.startswith(page.base):
-            page.problems.append(f"request: {request.url}")
-
-
-def show(page, address):
-    """Opens a view and waits until its data is there."""
-    page.goto(f"{page.base}#/{address}")
-    page.locator("#view-title").wait_for()
-    wait_for(lambda: page.locator(".skeleton").count() == 0, f"{address} has its data")
-
-
-def expect_no_problems(page):
-    assert not page.problems, page.problems
 
 
 def entry_code(node, title):
@@ -106,11 +61,11 @@ def check_edit(page, node):
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Saved.").wait_for()
     wait_for(lambda: node.get(f"/v1/entries/{code}")["title"].endswith("is 3"), "the edit is stored")
-    page.get_by_role("button", name="Undo").click()
+    page.locator(".notice", has_text="Saved.").get_by_role("button", name="Undo").click()
     wait_for(lambda: node.get(f"/v1/entries/{code}")["title"].endswith("is three"), "the edit is undone")
     page.get_by_role("button", name="Archive").click()
     wait_for(lambda: node.get(f"/v1/entries/{code}")["status"] == "archived", "the entry is archived")
-    page.get_by_role("button", name="Restore").click()
+    page.get_by_role("toolbar").get_by_role("button", name="Restore").click()
     wait_for(lambda: node.get(f"/v1/entries/{code}")["status"] != "archived", "the entry is restored")
     expect_no_problems(page)
 
@@ -127,7 +82,8 @@ def check_inbox(page, node):
     waiting = page.locator(".inbox-item").count()
     assert waiting >= 2, waiting
     findings = page.locator(".inbox-item", has=page.get_by_text("Finding", exact=True)).count()
-    kinds = [item.inner_text() for item in page.locator(".inbox-item .inbox-head .badge").all()]
+    # Read at once: a reload may replace the items.
+    kinds = page.locator(".inbox-item .inbox-head .badge").all_inner_texts()
     for _ in range(kinds.index("Finding") + 1):
         page.keyboard.press("j")
     page.locator(".inbox-item.active", has_text="Finding").wait_for()
@@ -301,7 +257,9 @@ def check_hostile(browser, program, homes):
         node.post("/v1/tasks", dict(agent="<script>globalThis.__hit=1</script>", goal=hostile_entries.TEXTS[2]))
         playbooks = hostile_entries.write_playbooks(node)
         sample_data.pair(node, peer, "team")
+        hostile_entries.write_matters(node)
         page = browser.open(node)
+        check_hostile_previews(page)
         key = node.get("/v1/peers")["peers"][0]["peer"]
         for view in [*VIEWS, "search?q=script", "search?q=hostile%20number", f"peers/{key}", "entries?tag=hostile"]:
             show(page, view)
@@ -326,6 +284,23 @@ def check_hostile(browser, program, homes):
         peer.stop()
 
 
+def check_hostile_previews(page):
+    """Opens the previews and lists that show hostile texts."""
+    show(page, "briefing")
+    page.locator(".insight", has_text="may be one entry").get_by_text("one two three four").wait_for()
+    page.get_by_role("button", name="Dedup").click()
+    page.get_by_role("dialog").get_by_text(hostile_entries.TEXTS[4]).first.wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Promote").click()
+    page.get_by_role("dialog").get_by_role("button", name="Preview").first.click()
+    page.get_by_role("dialog").get_by_text(hostile_entries.TEXTS[7]).wait_for()
+    page.keyboard.press("Escape")
+    show(page, "usage")
+    page.get_by_role("rowheader", name=hostile_entries.TEXTS[2]).wait_for()
+    show(page, "inbox?kind=Held")
+    page.locator(".inbox-item", has_text="db1.prod.internal").wait_for()
+
+
 def check_accessibility(browser, node, axe, addresses):
     page, bad = browser.open(node, bypass_csp=True), []
     # The themes differ in their colours only.
@@ -333,13 +308,17 @@ def check_accessibility(browser, node, axe, addresses):
     for theme, rule in rules.items():
         page.evaluate("theme => localStorage.setItem('klnode-theme', theme)", theme)
         page.reload()
-        for address in addresses:
-            show(page, address)
+        for address in [*addresses, *DIALOGS]:
+            show(page, "briefing" if address in DIALOGS else address)
+            if address in DIALOGS:
+                page.get_by_role("button", name=address).click()
+                wait_for(lambda: page.locator(".skeleton").count() == 0, f"{address} has its preview")
             page.add_script_tag(content=axe)
             found = page.evaluate("rule => axe.run(document, {...rule, resultTypes: ['violations']})", rule)["violations"]
             for one in found:
                 if one["impact"] in SERIOUS:
                     bad.append((address, theme, one["id"], [part["html"][:200] for part in one["nodes"]][:3]))
+            page.keyboard.press("Escape")
     assert not bad, "\n".join(map(str, bad))
     page.context.close()
 
@@ -379,12 +358,17 @@ def check_restart(page, node):
 
 
 def take_screenshots(browser, node, shots, folder):
+    from PIL import Image  # Installed for the screenshots only.
+
     for scheme in ["light", "dark"]:
         page = browser.open(node, color_scheme=scheme)
         for name, address in shots:
             show(page, address)
             page.wait_for_timeout(300)
-            page.screenshot(path=str(folder / f"page-{name}-{scheme}.png"))
+            path = folder / f"page-{name}-{scheme}.png"
+            page.screenshot(path=str(path))
+            # A palette of 256 colours needs a quarter of the space.
+            Image.open(path).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
         page.context.close()
 
 
@@ -408,6 +392,7 @@ def prepare(nodes):
     wait_for(lambda: first.get(f"/v1/entries/{code}")["contested"], "the conflict arrives")
     for service in ["duplicates", "contradictions"]:
         first.post("/v1/upkeep/run", dict(service=service))
+    first.post("/v1/entries", dict(sample_data.HELD, workspace="team"))
     return shared
 
 
@@ -443,7 +428,8 @@ def run(browser, node, shared, given, homes):
                  f"playbooks/{playbook}", f"playbooks/{playbook}?section=rollback"]
     if given.shots:
         named = [("search", VIEWS[1]), ("entries", "entries"), ("entry", f"entry/{entry}"), ("conflict", f"entry/{conflict}"), ("briefing", "briefing"),
-                 ("inbox", "inbox"), ("tasks", f"tasks/{task}"), ("usage", "usage"), ("peers", "peers"), ("egress", f"peers/{peer}"), ("status", "status")]
+                 ("inbox", "inbox"), ("tasks", f"tasks/{task}"), ("usage", "usage"), ("peers", "peers"), ("egress", f"peers/{peer}"), ("playbook", f"playbooks/{playbook}"),
+                 ("status", "status")]
         take_screenshots(browser, node, named, pathlib.Path(given.shots))
         step("screenshots are taken")
     check_refusals(node)
@@ -455,6 +441,14 @@ def run(browser, node, shared, given, homes):
         ("search, explain and unrecorded reads", lambda: check_search(page, node)),
         ("edit, undo and archive", lambda: check_edit(page, node)),
         ("live changes", lambda: check_live(page, node)),
+        ("insights with their acts", lambda: briefing_checks.check_insights(page, node)),
+        ("dedup after a preview", lambda: briefing_checks.check_dedup(page, node)),
+        ("stale after a preview", lambda: briefing_checks.check_stale(page, node)),
+        ("approval of a promotion", lambda: briefing_checks.check_promotion(page, node)),
+        ("outcomes by strategy", lambda: briefing_checks.check_outcomes(page)),
+        ("settings with their origin", lambda: briefing_checks.check_settings(page)),
+        ("empty views", lambda: briefing_checks.check_empty(browser, given.klnode, homes)),
+        ("held entries", lambda: briefing_checks.check_held(page, node)),
         ("inbox by keyboard", lambda: check_inbox(page, node)),
         ("egress preview and live filter", lambda: check_egress(page, node, peer)),
         ("playbook with history, authors, edit and restore", lambda: check_playbook(page, node, playbook)),

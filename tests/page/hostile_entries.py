@@ -59,6 +59,18 @@ def write(node):
     return codes
 
 
+def write_matters(node):
+    """Writes entries, an episode and a task that make hostile insights, previews and outcomes."""
+    for title in [f"<img src=x onerror={MARK}> one two three four", f"<img src=x onerror={MARK}> one two three five"]:
+        node.post("/v1/entries", dict(title=title, content=f"{title} {TEXTS[0]}", tags=[f"<script>{MARK}</script>"], evidence=["doc:x"]))
+    for source in ["doc:x", "doc:y"]:
+        node.post("/v1/entries", dict(title=TEXTS[4], content=TEXTS[5], evidence=[source]))
+    node.post("/v1/entries", dict(title=TEXTS[2], content=TEXTS[7], type="signal", memory="episodic", evidence=["doc:x"]))
+    node.post("/v1/entries", dict(title=TEXTS[3], content=f"{TEXTS[4]} db1.prod.internal", workspace="team", evidence=["doc:x"]))
+    task = node.post("/v1/tasks", dict(agent=TEXTS[0], goal=TEXTS[2]))["task"]
+    node.post(f"/v1/tasks/{task}/finish", dict(outcome="success", strategy=TEXTS[2][:60], conclusion=TEXTS[0]))
+
+
 def write_playbooks(node):
     """Writes the texts into playbooks, with hostile titles and headings; returns their codes."""
     codes = []

@@ -45,7 +45,9 @@ class Node:
         self.program = program
         self.home = pathlib.Path(home)
         self.home.mkdir(parents=True, exist_ok=True)
-        self.settings = ["--set", f"network.name={name}", "--set", f"network.listen={listen}"]
+        # Maintenance works when a check asks for it.
+        given = [f"network.name={name}", f"network.listen={listen}", "tuning.maintenance.check_interval=1 day"]
+        self.settings = [word for setting in given for word in ("--set", setting)]
         self.process = None
 
     def start(self):

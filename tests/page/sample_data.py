@@ -50,6 +50,26 @@ TASKS = [
     ("Find out why the cache mixes tenants", "gemini-cli", "success", [11]),
 ]
 
+STRATEGY = "bisect"
+"""Two verified entries that say the opposite."""
+OPPOSITES = [
+    dict(title="Always vacuum the events table after a bulk import", type="lesson", tags=["database", "events"],
+         content="The planner misjudges the table otherwise.", evidence=["doc:runbooks/import.md"], polarity="positive"),
+    dict(title="Never vacuum the events table after a bulk import", type="lesson", tags=["database", "events"],
+         content="The lock stops the consumers for minutes.", evidence=["doc:incidents/2026-09-02.md"], polarity="negative"),
+]
+EPISODE = dict(title="The nightly import ran out of disk", type="signal", memory="episodic", tags=["imports"],
+               content="The temporary files of two imports filled the volume.", evidence=["run:nightly-81"])
+EQUAL = [
+    dict(title="Staging uses its own mail sandbox", content="No mail leaves staging.", evidence=[source])
+    for source in ["doc:staging.md", "doc:mail.md"]
+]
+OUTDATED = dict(title="The wiki moves next week", content="Copy drafts first.", tags=["wiki-move"], evidence=["doc:wiki.md"])
+HELD_HOST = "db1.prod.internal"
+"""An entry that discloses the name of a host to the other members."""
+HELD = dict(title="Slow reports come from the replica", type="lesson", tags=["reports"],
+            content=f"Ask {HELD_HOST} for the replication lag first.", evidence=["doc:reports.md"])
+
 GOALS = {
     0: "Deploy the billing worker to staging", 2: "Name the weekly reports", 3: "Make the session tests stable",
     7: "Log failed webhooks", 9: "Tune the database pool", 11: "Cache the price list",
@@ -72,6 +92,9 @@ def fill(node):
             node.call("POST", "/v1/search", dict(query=entry, task=task), client=agent)
         codes = [made[index]["code"] for index in used]
         said = dict(used=codes) if outcome == "success" else dict(dismissed=codes)
+        # The last task names no strategy.
+        if goal != TASKS[-1][0]:
+            said |= dict(strategy=STRATEGY if used[0] < 2 else "rewrite", rounds=4, quality=0.75 if outcome == "success" else 0.2)
         node.post(f"/v1/tasks/{task}/finish", dict(outcome=outcome, **said))
     for outcome, indexes in [("success", [0, 0, 0, 2, 7, 11]), ("failure", [3, 9])]:
         for index in indexes:
@@ -79,6 +102,12 @@ def fill(node):
             body = dict(outcome=outcome, task=task)
             node.post(f"/v1/entries/{made[index]['code']}/observations", body)
             node.post(f"/v1/tasks/{task}/finish", dict(outcome=outcome))
+    for entry in [node.post("/v1/entries", entry) for entry in OPPOSITES]:
+        for number in range(4):
+            task = node.post("/v1/tasks", dict(agent="codex", goal=f"Import batch {number}"))["task"]
+            node.post(f"/v1/entries/{entry['code']}/observations", dict(outcome="success", task=task))
+            node.post(f"/v1/tasks/{task}/finish", dict(outcome="success"))
+    node.post("/v1/entries", EPISODE)
     task = node.post("/v1/tasks", dict(agent="claude-code", goal="Review the refund service"))["task"]
     for severity, confidence, text in FINDINGS:
         finding = dict(severity=severity, confidence=confidence, text=text, anchors=['text:src/refund.rs~"refund"'],

@@ -134,6 +134,7 @@ impl Served {
             policy: Arc::new(policy),
             author,
             home: Arc::new(folder.path().to_owned()),
+            settings: Arc::default(),
             now,
             person: Arc::new(Person::new(&Layout::new(folder.path()), now())),
             marks: Arc::new(MarksKey::of(&SecretKey::from_bytes(&[1; 32]))),

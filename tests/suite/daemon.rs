@@ -2,6 +2,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::process::{Running, klnode, refusal, run, signal, start, started, told};
+use klnode_api_types::NodeSettings;
+use klnode_client::Client;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -343,6 +345,32 @@ fn the_configuration_shows_the_origin_of_each_value() {
         let usage = klnode(home.path()).args(wrong).output().unwrap();
         assert_eq!(usage.status.code(), Some(2), "{wrong:?}");
     }
+}
+
+#[test]
+fn a_running_node_lists_its_settings_with_their_origin() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("klnode.toml");
+    std::fs::write(&file, "[trust]\nhop_max = 2\n").unwrap();
+    let mut command = klnode(home.path());
+    command.env("KLNODE__LOG__LEVEL", "warn").args(["--set", "retrieval.entries_max=4"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let (_node, _) = started(command);
+    // It keeps the settings with which it was started.
+    std::fs::write(&file, "").unwrap();
+    let client = Client::new(&home.path().join("klnode.sock"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let list: NodeSettings = runtime.block_on(client.get("/v1/settings")).unwrap();
+    let origin = |key: &str, value: &str| {
+        let found = list.settings.iter().find(|one| one.key == key).unwrap();
+        assert_eq!(found.value, value);
+        assert!(!found.comment.is_empty() && !found.variable.is_empty(), "{found:?}");
+        found.origin.clone()
+    };
+    assert_eq!(origin("trust.hop_max", "2"), format!("{} line 2", file.display()));
+    assert_eq!(origin("log.level", "\"warn\""), "environment variable KLNODE__LOG__LEVEL");
+    assert_eq!(origin("retrieval.entries_max", "4"), "flag --set");
+    assert_eq!(origin("retrieval.budget_tokens", "500"), "default");
 }
 
 #[test]

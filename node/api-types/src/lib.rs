@@ -34,6 +34,7 @@ mod promotion_ledger;
 mod quarantine;
 pub mod search;
 mod serving_log;
+mod settings;
 mod tasks;
 pub mod transfer;
 mod usage;
@@ -75,6 +76,7 @@ pub use quarantine::{
     RejectRequest, RejectResult,
 };
 pub use serving_log::{ServedAnswer, ServingLog, ServingLogQuery};
+pub use settings::{NodeSetting, NodeSettings};
 pub use tasks::{
     AdoptionReason, FinishTask, FinishedTask, NewTask, PartialUse, Task, TaskConclusion,
     TaskCredit, TaskEntry, Tasks, TasksQuery, split_code,

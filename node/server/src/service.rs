@@ -7,6 +7,7 @@ use super::overlay_seal::MarksKey;
 use super::person_auth::Person;
 use super::sampling_seed::SampleKey;
 use klnode_api_types::ErrorKind;
+use klnode_config::SettingReport;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, Handle, Receipt};
@@ -36,6 +37,8 @@ pub struct Service {
     pub author: AuthorId,
     /// The path of the home folder, which holds the store and the keys.
     pub home: Arc<PathBuf>,
+    /// The settings of this process; empty if it does not serve the API.
+    pub settings: Arc<[SettingReport]>,
     /// Reads the wall clock; tests pass another function.
     pub now: fn() -> WallTime,
     /// The replication actor; `None` if there is no network.

@@ -17,6 +17,8 @@ interface Notice {
 
 const notices = signal<Notice[]>([]);
 const SHOWN_MS = 9_000;
+/** Time to read the message and to decide. */
+const UNDO_SHOWN_MS = 30_000;
 let next = 1;
 
 function add(notice: Omit<Notice, 'id'>, shownMs = SHOWN_MS): void {
@@ -48,7 +50,7 @@ export async function act<T>(work: () => Promise<T>, { done, undo, command }: Ac
   try {
     const result = await work();
     noteAct();
-    add({ text: typeof done === 'string' ? done : done(result), tone: 'done', undo });
+    add({ text: typeof done === 'string' ? done : done(result), tone: 'done', undo }, undo ? UNDO_SHOWN_MS : SHOWN_MS);
     return result;
   } catch (error) {
     const shown = error instanceof ApiError ? error : new ApiError('failed', String(error));

@@ -27,6 +27,8 @@ interface Point extends GraphNode {
 const STEPS = 300;
 const STEPS_PER_FRAME = 6;
 const LABEL_CHARACTERS_MAX = 24;
+/** The space for half a label at either side. */
+const LABEL_PIXELS_MAX = 120;
 
 function place(nodes: GraphNode[]): Point[] {
   return nodes.map((node, index) => {
@@ -82,11 +84,12 @@ function draw(canvas: HTMLCanvasElement, points: Point[], edges: GraphEdge[]): v
   const color = (name: string) => style.getPropertyValue(name).trim();
   const [left, right] = [Math.min(...points.map((point) => point.x)), Math.max(...points.map((point) => point.x))];
   const [top, bottom] = [Math.min(...points.map((point) => point.y)), Math.max(...points.map((point) => point.y))];
-  // The same scale in both directions, the graph in the middle.
-  const zoom = Math.min((width - 180) / Math.max(0.8, right - left), (height - 90) / Math.max(0.5, bottom - top), 260);
+  // Each direction has its own scale, so that the graph fills a narrow canvas too.
+  const zoomX = Math.min((width - LABEL_PIXELS_MAX) / Math.max(0.8, right - left), 260);
+  const zoomY = Math.min((height - 90) / Math.max(0.3, bottom - top), 260);
   const at = (point: Point): [number, number] => [
-    width / 2 + (point.x - (left + right) / 2) * zoom,
-    height / 2 - 8 + (point.y - (top + bottom) / 2) * zoom,
+    width / 2 + (point.x - (left + right) / 2) * zoomX,
+    height / 2 - 8 + (point.y - (top + bottom) / 2) * zoomY,
   ];
   const byId = new Map(points.map((point) => [point.id, point]));
   context.lineWidth = 1.2;
@@ -127,8 +130,17 @@ function draw(canvas: HTMLCanvasElement, points: Point[], edges: GraphEdge[]): v
       context.arc(x, y, 9, 0, 2 * Math.PI);
       context.fill();
     }
-    context.fillStyle = color('--text');
-    context.fillText(point.label.replace(/[^\x20-\x7e\u00a0-\u024f]/g, '·').slice(0, LABEL_CHARACTERS_MAX), x, y + 30);
+  }
+  // Labels last, with a margin of the background, so that no line or disc hides one.
+  context.lineWidth = 4;
+  context.lineJoin = 'round';
+  context.strokeStyle = color('--surface');
+  context.fillStyle = color('--text');
+  for (const point of points) {
+    const [x, y] = at(point);
+    const label = point.label.replace(/[^\x20-\x7e\u00a0-\u024f]/g, '·').slice(0, LABEL_CHARACTERS_MAX);
+    context.strokeText(label, x, y + 30);
+    context.fillText(label, x, y + 30);
   }
 }
 

@@ -5,6 +5,7 @@ import { get, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { Curve } from '../parts/curve';
 import { Empty, Panel, Ready, View } from '../parts/frame';
+import { percent } from '../parts/judgement';
 import { Line } from '../parts/text';
 import { ago, count, moment } from '../parts/time';
 import { entryAddress, replaceQuery, route } from '../router';
@@ -91,8 +92,8 @@ function Groups({ title, groups, empty }: { title: string; groups: Group[]; empt
                     <Line text={group.name} />
                   </td>
                   <td class="number">{count(group.answers)}</td>
-                  <td class="number good">{count(group.used)}</td>
-                  <td class="number bad">{count(group.harmful)}</td>
+                  <td class={group.used > 0 ? 'number good' : 'number muted'}>{count(group.used)}</td>
+                  <td class={group.harmful > 0 ? 'number bad' : 'number muted'}>{count(group.harmful)}</td>
                   <td class="number">{count(group.tokens)}</td>
                   <td class="number">{count(group.millis)} ms</td>
                 </tr>
@@ -142,6 +143,64 @@ function Extremes() {
   );
 }
 
+type Totals = Schemas['OutcomeTotals'];
+
+function OutcomeRow({ name, totals, isTotal = false }: { name: string; totals: Totals; isTotal?: boolean }) {
+  return (
+    <tr class={isTotal ? 'total' : ''}>
+      <th scope="row">
+        <Line text={name} />
+      </th>
+      <td class="number">{count(totals.tasks)}</td>
+      <td class="number">{count(totals.failed)}</td>
+      <td class="number">{percent(totals.quality)}</td>
+      <td class="number">{totals.rounds > 0 ? (totals.rounds / totals.tasks).toFixed(1) : '–'}</td>
+      <td class="number">{totals.cost > 0 ? totals.cost.toFixed(2) : '–'}</td>
+      <td class="number">{count(totals.made)}</td>
+    </tr>
+  );
+}
+
+/** The finished tasks of the current workspace, summed by the strategy that the agents named. */
+function Outcomes({ period }: { period: string }) {
+  const loaded = useLoad((signal) => get('/v1/outcomes', { query: { period }, signal }), `outcomes ${period}`);
+  return (
+    <Ready loaded={loaded}>
+      {(report) => (
+        <Panel title="Outcomes of tasks" note={`workspace ${report.workspace}`} id="outcomes">
+          {report.summary.tasks === 0 ? (
+            <p class="muted">
+              No task was finished in this period. Agents finish a task with its quality, strategy, rounds and cost: <code>klnode task finish</code>
+            </p>
+          ) : (
+            <div class="scroll" tabIndex={0} role="region" aria-label="Outcomes by strategy">
+              <table class="table">
+                <thead>
+                  <tr>
+                    <th scope="col">Strategy</th>
+                    <th scope="col" class="number">Tasks</th>
+                    <th scope="col" class="number">Failed</th>
+                    <th scope="col" class="number">Quality</th>
+                    <th scope="col" class="number">Rounds each</th>
+                    <th scope="col" class="number">Cost</th>
+                    <th scope="col" class="number">Entries made</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {report.strategies.map((one) => (
+                    <OutcomeRow name={one.strategy} totals={one} />
+                  ))}
+                  <OutcomeRow name="All tasks" totals={report.summary} isTotal />
+                </tbody>
+              </table>
+            </div>
+          )}
+        </Panel>
+      )}
+    </Ready>
+  );
+}
+
 export function UsageView() {
   const since = route.value.query.get('since') ?? '7d';
   const usage = useLoad((signal) => get('/v1/usage', { query: { since }, signal }), `usage ${since}`);
@@ -178,6 +237,7 @@ export function UsageView() {
               <Groups title="By caller" groups={data.callers} empty="No caller was served." />
               <Groups title="By author" groups={[...data.authors, ...data.peers]} empty="No author was served." />
             </div>
+            <Outcomes period={since} />
             <Extremes />
           </>
         )}

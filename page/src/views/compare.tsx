@@ -21,31 +21,33 @@ export function CompareView({ codes }: { codes: string }) {
               const other = entries.find((one) => one.id !== entry.id);
               return (
                 <Panel title={entry.code}>
-                  <p class="strong">
-                    <a href={entryAddress(entry.code)}>
-                      <Line text={entry.title} empty="(no title)" />
-                    </a>
-                  </p>
-                  <p>
-                    <Status status={entry.status} reason={entry.status_reason} /> <Confidence alpha={entry.alpha} beta={entry.beta} mean={entry.mean} />{' '}
-                    <Trust value={entry.trust} name={entry.author_name ?? ''} isForeign={entry.foreign} />
-                  </p>
-                  <Passages text={entry.content} />
-                  <p class="muted small">changed {ago(entry.updated)}</p>
-                  {other && (
-                    <button
-                      type="button"
-                      onClick={() =>
-                        void act(() => post('/v1/entries/{entry}/supersede', { path: { entry: other.code }, body: { by: entry.code } }), {
-                          done: `${entry.code} replaces ${other.code}.`,
-                          undo: () => post('/v1/entries/{entry}/supersede', { path: { entry: other.code }, body: { by: entry.code, undo: true } }),
-                          command: `klnode edit ${other.code} --superseded-by ${entry.code}`,
-                        })
-                      }
-                    >
-                      Let this replace {other.code}
-                    </button>
-                  )}
+                  <div class="compared">
+                    <p class="strong">
+                      <a href={entryAddress(entry.code)}>
+                        <Line text={entry.title} empty="(no title)" />
+                      </a>
+                    </p>
+                    <p>
+                      <Status status={entry.status} reason={entry.status_reason} /> <Confidence alpha={entry.alpha} beta={entry.beta} mean={entry.mean} />{' '}
+                      <Trust value={entry.trust} name={entry.author_name ?? ''} isForeign={entry.foreign} />
+                    </p>
+                    <Passages text={entry.content} />
+                    <p class="muted small">changed {ago(entry.updated)}</p>
+                    {other && (
+                      <button
+                        type="button"
+                        onClick={() =>
+                          void act(() => post('/v1/entries/{entry}/supersede', { path: { entry: other.code }, body: { by: entry.code } }), {
+                            done: `${entry.code} replaces ${other.code}.`,
+                            undo: () => post('/v1/entries/{entry}/supersede', { path: { entry: other.code }, body: { by: entry.code, undo: true } }),
+                            command: `klnode edit ${other.code} --superseded-by ${entry.code}`,
+                          })
+                        }
+                      >
+                        Let this replace {other.code}
+                      </button>
+                    )}
+                  </div>
                 </Panel>
               );
             })}

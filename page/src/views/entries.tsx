@@ -17,6 +17,20 @@ type Row = Pick<Entry, 'id' | 'code' | 'title' | 'status' | 'status_reason' | 't
 
 const PAGE = 500;
 const ROW_HEIGHT = 60;
+/** On a narrow screen a title has two lines. */
+const NARROW_ROW_HEIGHT = 78;
+const narrow = matchMedia('(max-width: 760px)');
+
+function useRowHeight(): number {
+  const [isNarrow, setNarrow] = useState(narrow.matches);
+  useEffect(() => {
+    const measure = () => setNarrow(narrow.matches);
+    narrow.addEventListener('change', measure);
+    return () => narrow.removeEventListener('change', measure);
+  }, []);
+  return isNarrow ? NARROW_ROW_HEIGHT : ROW_HEIGHT;
+}
+
 const STATUSES = ['candidate', 'active', 'verified', 'stale', 'archived', 'retracted'];
 const TYPES = ['lesson', 'skill', 'experience', 'norm', 'finding', 'spike', 'entity', 'relation', 'signal', 'friction', 'calibration', 'playbook'];
 
@@ -76,6 +90,7 @@ function useRows(filter: Record<string, string>) {
 
 export function EntriesView() {
   const query = route.value.query;
+  const rowHeight = useRowHeight();
   const [filter, setFilter] = useState<Record<string, string>>({
     status: query.get('status') ?? '',
     type: query.get('type') ?? '',
@@ -116,7 +131,7 @@ export function EntriesView() {
         <VirtualList
           items={rows}
           total={isComplete ? rows.length : Math.max(total ?? 0, rows.length)}
-          rowHeight={ROW_HEIGHT}
+          rowHeight={rowHeight}
           label="Entries"
           row={(entry) => <EntryRow entry={entry} />}
           onEnd={more}

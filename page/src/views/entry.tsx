@@ -91,7 +91,7 @@ function Decay({ entry }: { entry: Entry }) {
 
 function Evidence({ entry }: { entry: Entry }) {
   return (
-    <Panel title="Evidence" note={`${entry.citations.length} citations`}>
+    <Panel title="Evidence" note={entry.citations.length === 1 ? '1 citation' : `${entry.citations.length} citations`}>
       {entry.citations.length === 0 && <p class="muted">No citation. Evidence makes an entry easier to verify.</p>}
       <ul class="plain">
         {entry.citations.map((citation) => (

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { get, patch, post, put, type Schemas } from '../api/request';
 import { Dialog } from '../parts/dialog';
 import { act } from '../parts/notice';
-import { Line } from '../parts/text';
+import { Line, Passages } from '../parts/text';
 import { ago } from '../parts/time';
 import { goTo } from '../router';
 
@@ -107,32 +107,47 @@ function NoteDialog({ entry, onClose, onSave }: { entry: Entry; onClose: () => v
   );
 }
 
-export function PromoteDialog({ entry, onClose }: { entry: Pick<Entry, 'code' | 'title' | 'memory' | 'workspace'>; onClose: () => void }) {
+export function PromoteDialog({ entry, onClose }: { entry: Pick<Entry, 'code' | 'title' | 'content' | 'memory' | 'workspace' | 'registers'>; onClose: () => void }) {
   const [to, setTo] = useState('');
   const [memory, setMemory] = useState(entry.memory === 'episodic' ? 'semantic' : entry.memory);
-  const [workspaces, setWorkspaces] = useState<string[]>([]);
+  const [reason, setReason] = useState('');
+  const [workspaces, setWorkspaces] = useState<Schemas['Workspace'][]>([]);
   useEffect(() => {
     get('/v1/workspaces').then(
-      ({ workspaces: list }) => setWorkspaces(list.map((one) => one.name)),
+      ({ workspaces: list }) => setWorkspaces(list),
       () => undefined,
     );
   }, []);
+  const needsApproval = entry.memory === 'episodic';
+  const isThreaded = Boolean(entry.registers['thread']);
+  // The node refuses a copy that differs in nothing.
+  const isChange = to !== '' || memory !== entry.memory || isThreaded;
+  const others = Math.max(0, (workspaces.find((one) => one.name === to)?.members.length ?? 0) - 1);
   const promote = async () => {
-    const body = { memory, ...(to ? { to } : {}) };
+    const approve = reason.trim();
+    const body = { memory, ...(to ? { to } : {}), ...(approve ? { approve } : {}) };
     const path = { entry: entry.code };
-    const command = `klnode add --from ${entry.code} --memory ${memory}${to ? ` --workspace ${to}` : ''}`;
-    const work = () => (memory === 'procedural' ? post('/v1/entries/{entry}/promote/procedural', { path, body }) : post('/v1/entries/{entry}/promote', { path, body }));
+    const command = `klnode add --from ${entry.code} --memory ${memory}${to ? ` --workspace ${to}` : ''}${approve ? ' --approve "…"' : ''}`;
+    const work = () => {
+      if (memory === 'procedural') return post('/v1/entries/{entry}/promote/procedural', { path, body });
+      return approve ? post('/v1/entries/{entry}/promote/approved', { path, body }) : post('/v1/entries/{entry}/promote', { path, body });
+    };
     const made = await act(work, { done: (result) => (result.known ? `${result.code} exists already.` : `Promoted as ${result.code}.`), command });
+    if (!made) return;
     onClose();
-    if (made) goTo(`#/entry/${made.code}`);
+    goTo(`#/entry/${made.code}`);
   };
   return (
-    <Dialog title="Promote" onClose={onClose}>
+    <Dialog title={needsApproval ? 'Approve a promotion' : 'Promote'} onClose={onClose}>
       <p>
-        A new entry is made from <strong>{entry.code}</strong> “
-        <Line text={entry.title} />
-        ”. The source stays as it is.
+        A new entry is made from <strong>{entry.code}</strong>. The source stays as it is.
       </p>
+      <blockquote class="preview">
+        <strong>
+          <Line text={entry.title} empty="(no title)" />
+        </strong>
+        <Passages text={entry.content} charactersMax={600} />
+      </blockquote>
       <form
         class="form"
         onSubmit={(event) => {
@@ -142,29 +157,39 @@ export function PromoteDialog({ entry, onClose }: { entry: Pick<Entry, 'code' | 
       >
         <label>
           Workspace
-          <select value={to} onChange={(event) => setTo(event.currentTarget.value)}>
-            <option value="">{entry.workspace} (out of its thread)</option>
+          <select name="to" value={to} onChange={(event) => setTo(event.currentTarget.value)}>
+            <option value="">
+              {entry.workspace}
+              {isThreaded ? ' (out of its thread)' : ' (as now)'}
+            </option>
             {workspaces
-              .filter((name) => name !== entry.workspace)
-              .map((name) => (
+              .filter(({ name }) => name !== entry.workspace)
+              .map(({ name }) => (
                 <option value={name}>{name}</option>
               ))}
           </select>
         </label>
         <label>
           Memory
-          <select value={memory} onChange={(event) => setMemory(event.currentTarget.value as typeof memory)}>
+          <select name="memory" value={memory} onChange={(event) => setMemory(event.currentTarget.value as typeof memory)}>
             <option value="semantic">semantic: knowledge</option>
             <option value="procedural">procedural: instructions that agents follow</option>
           </select>
         </label>
-        <div class="preview">
-          Result: a {memory} entry in <strong>{to || entry.workspace}</strong>
-          {to && to !== 'local' ? ', visible to the members of that workspace.' : '.'}
-        </div>
+        {needsApproval && (
+          <label>
+            Why you approve it. The ledger of promotions keeps the reason.
+            <input name="approve" required maxLength={500} value={reason} onInput={(event) => setReason(event.currentTarget.value)} placeholder="Seen in two incidents" />
+          </label>
+        )}
+        <p class="muted small">
+          {!isChange
+            ? 'Choose another workspace or another memory.'
+            : `Result: a ${memory} entry in ${to || entry.workspace}${others > 0 ? `, which ${others} other ${others === 1 ? 'member receives' : 'members receive'}` : ''}.`}
+        </p>
         <div class="actions">
-          <button type="submit" class="primary">
-            Promote
+          <button type="submit" class="primary" disabled={!isChange}>
+            {needsApproval ? 'Approve and promote' : 'Promote'}
           </button>
         </div>
       </form>

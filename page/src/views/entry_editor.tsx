@@ -25,7 +25,11 @@ export function EntryEditor({ entry, onDone }: { entry: Entry; onDone: () => voi
         old[field] = before[field];
       }
     }
-    if (decay !== '' && decay !== entry.registers['decay_class']) registers['decay_class'] = decay;
+    const decayBefore = entry.registers['decay_class'];
+    if (decay !== '' && decay !== decayBefore) {
+      registers['decay_class'] = decay;
+      old['decay_class'] = decayBefore ?? 'ephemeral';
+    }
     const add = words(tags).filter((tag) => !entry.tags.includes(tag));
     const remove = entry.tags.filter((tag) => !words(tags).includes(tag));
     if (Object.keys(registers).length + add.length + remove.length === 0) return onDone();

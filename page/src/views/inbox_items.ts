@@ -1,5 +1,6 @@
 // Collects everything that waits for a decision of the operator: findings, maintenance proposals,
-// contradictions, conflicts, proposals of others, quarantine, and nodes that ask to join.
+// contradictions, conflicts, proposals of others, quarantine, held entries, and nodes that ask to
+// join.
 
 import { get, post, type Schemas } from '../api/request';
 
@@ -210,9 +211,33 @@ async function peerItems(signal: AbortSignal): Promise<InboxItem[]> {
   return [...requests, ...offers];
 }
 
+async function heldItems(signal: AbortSignal): Promise<InboxItem[]> {
+  const { entries } = await get('/v1/held', { signal });
+  return entries.map((entry): InboxItem => {
+    const topics = [...new Set(entry.flags.map((flag) => flag.topic))].join(', ');
+    return {
+      key: `held ${entry.id}`,
+      kind: 'Held',
+      title: entry.title,
+      detail: `Neither peers nor agents get it, because its text may disclose something: ${topics}. Open it to rephrase the text, or release it as it is.`,
+      from: `${entry.code} in ${entry.workspace}`,
+      at: entry.since,
+      tone: 'medium',
+      texts: entry.flags.map((flag) => ({ field: flag.field, text: flag.text })),
+      accept: {
+        label: 'Release',
+        done: 'Released: peers and agents get it from now on.',
+        run: () => post('/v1/held/{entry}/release', { path: { entry: entry.code } }),
+        command: `klnode inbox release ${entry.code}`,
+      },
+      open: `#/entry/${entry.code}`,
+    };
+  });
+}
+
 const TONES = { high: 0, medium: 1, low: 2 };
 
 export async function inboxItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const lists = await Promise.all([quarantineItems(signal), entryItems(signal), journalItems(signal), findingItems(signal), peerItems(signal)]);
+  const lists = await Promise.all([quarantineItems(signal), entryItems(signal), journalItems(signal), findingItems(signal), peerItems(signal), heldItems(signal)]);
   return lists.flat().sort((one, two) => TONES[one.tone] - TONES[two.tone] || two.at - one.at);
 }

@@ -12,6 +12,9 @@ import { entryAddress, goTo, replaceQuery, route } from '../router';
 type Hit = Schemas['Hit'];
 type Answer = Schemas['SearchResponse'];
 
+/** How much of a text the agent gets. */
+const FORMS: Record<string, string> = { line: 'one line', summary: 'its summary', standard: 'the passage that answers', full: 'the whole text' };
+
 const TYPING_PAUSE_MS = 120;
 const LISTED_MAX = 60;
 
@@ -87,7 +90,7 @@ function HitRow({ hit, place, why, isTop }: { hit: Hit; place: number; why: stri
         <div class="hit-explain">
           <ExplainBars adds={explain.adds} signals={explain.signals} />
           <p class="muted small">
-            Covers {percent(explain.coverage)} of the words, meaning {percent(explain.meaning)}
+            {hit.probability ? `Answers the question with a probability of ${percent(hit.probability)}. ` : ''}Covers {percent(explain.coverage)} of the words, meaning {percent(explain.meaning)}
             {explain.foreign_factor ? `, × ${explain.foreign_factor.toFixed(2)} because another person wrote it` : ''}
             {explain.pin_bonus ? `, + ${explain.pin_bonus.toFixed(2)} pinned` : ''}
             {explain.demotion ? `, − ${explain.demotion.toFixed(2)} weak answers before` : ''}.
@@ -112,6 +115,9 @@ function AgentAnswer({ answer }: { answer: Answer }) {
           {answer.hits.length} of {answer.hits.length + (answer.withheld ?? 0) + Object.keys(answer.left_out ?? {}).length} · {count(answer.tokens)} tokens
         </span>
       </header>
+      {answer.hits.length > 0 && answer.grade === 'weak' && (
+        <p class="note warn">A weak answer: the agent gets these titles as near the topic, not as an answer.</p>
+      )}
       {answer.hits.length === 0 && (
         <p class="muted">
           <Line text={answer.reason ?? 'Nothing: no entry is relevant enough.'} />
@@ -124,7 +130,7 @@ function AgentAnswer({ answer }: { answer: Answer }) {
             <p class="quote">
               <Line text={hit.content} />
             </p>
-            <span class="muted small">{hit.form}</span>
+            <span class="muted small">{FORMS[hit.form] ?? hit.form}</span>
           </li>
         ))}
       </ol>

@@ -1,6 +1,7 @@
-// Status: health, index and embedding progress, maintenance with undo, workspaces, and the look of
-// the page.
+// Status: health, index and embedding progress, maintenance with undo, workspaces, settings with their
+// origin, and the look of the page.
 
+import { useState } from 'preact/hooks';
 import { get, post, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { link } from '../api/events';
@@ -64,17 +65,25 @@ function IndexPanel({ status }: { status: NodeStatus }) {
   const embedded = index.documents > 0 ? Math.min(1, index.vectors / index.documents) : 1;
   return (
     <Panel title="Index" note={index.is_settled ? 'up to date' : 'working'}>
-      <p class="row">
-        Keywords <Meter share={index.documents / known} label="Keyword index" /> <span class="number">{count(index.documents)}</span>
+      <p class="row gauge">
+        <span>Keywords</span> <Meter share={index.documents / known} label="Keyword index" /> <span class="number">{count(index.documents)}</span>
       </p>
-      <p class="row">
-        Vectors <Meter share={embedded} label="Vectors" /> <span class="number">{count(index.vectors)}</span>
+      <p class="row gauge">
+        <span>Vectors</span> <Meter share={embedded} label="Vectors" /> <span class="number">{count(index.vectors)}</span>
       </p>
       {index.rebuild && (
-        <p class="row">
-          Rebuild <Meter share={index.rebuild.done / Math.max(1, index.rebuild.total)} label="Rebuild" />
+        <p class="row gauge">
+          <span>Rebuild</span> <Meter share={index.rebuild.done / Math.max(1, index.rebuild.total)} label="Rebuild" />
           <span class="number">
             {count(index.rebuild.done)} of {count(index.rebuild.total)}
+          </span>
+        </p>
+      )}
+      {index.transformer && (
+        <p class="row gauge">
+          <span>Passages</span> <Meter share={index.transformer.done / Math.max(1, index.transformer.total)} label="Passages embedded" />
+          <span class="number">
+            {count(index.transformer.done)} of {count(index.transformer.total)}
           </span>
         </p>
       )}
@@ -102,7 +111,7 @@ function Maintenance() {
               <thead>
                 <tr>
                   <th scope="col">Service</th>
-                  <th scope="col" class="number">Examined</th>
+                  <th scope="col" class="number wide-only">Examined</th>
                   <th scope="col" class="number">Behind</th>
                   <th scope="col">Last pass</th>
                   <th scope="col">
@@ -114,7 +123,7 @@ function Maintenance() {
                 {upkeep.services.map((service) => (
                   <tr>
                     <td>{service.name}</td>
-                    <td class="number">{count(service.examined)}</td>
+                    <td class="number wide-only">{count(service.examined)}</td>
                     <td class="number">{count(service.behind)}</td>
                     <td>{service.through ? ago(service.through) : 'never'}</td>
                     <td>
@@ -197,17 +206,85 @@ function Look() {
         ))}
       </fieldset>
       <p class="muted small">The session ends with the node or when this tab closes. The page loads nothing from other hosts.</p>
-      <p class="muted small">
-        Settings of the node and their origin: <code>klnode config</code>
-      </p>
     </Panel>
+  );
+}
+
+type Setting = Schemas['NodeSetting'];
+
+function SettingRow({ setting }: { setting: Setting }) {
+  const isChanged = setting.value !== setting.default;
+  return (
+    <li class="setting">
+      <details>
+        <summary>
+          <code class="setting-key">{setting.key}</code>
+          <code class={isChanged ? 'setting-value changed' : 'setting-value'}>
+            <Line text={setting.value} />
+          </code>
+          <span class="muted small setting-origin">
+            <Line text={setting.origin} />
+          </span>
+        </summary>
+        <p class="small">{setting.comment}</p>
+        <p class="muted small">
+          {isChanged && (
+            <>
+              Default: <code>{setting.default}</code>.{' '}
+            </>
+          )}
+          Set it in <code>klnode.toml</code> or as <code>{setting.variable}</code>.
+        </p>
+      </details>
+    </li>
+  );
+}
+
+function Settings() {
+  const loaded = useLoad((signal) => get('/v1/settings', { signal }), 'settings', 'never');
+  const [text, setText] = useState('');
+  const [isOnlyChanged, setOnlyChanged] = useState(true);
+  return (
+    <Ready loaded={loaded}>
+      {({ settings }) => {
+        const changed = settings.filter((one) => one.origin !== 'default');
+        const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+        const isFound = (one: Setting) => words.every((word) => `${one.key} ${one.comment}`.toLowerCase().includes(word));
+        const shown = words.length > 0 ? settings.filter(isFound) : isOnlyChanged ? changed : settings;
+        return (
+          <Panel title="Settings" note={`${settings.length} keys, ${changed.length} set; they apply from the start of the node`} id="settings">
+            <div class="filters">
+              <input type="search" aria-label="Find a setting" placeholder="Find a setting" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+              {words.length === 0 && (
+                <label class="choice">
+                  <input type="checkbox" checked={isOnlyChanged} onChange={(event) => setOnlyChanged(event.currentTarget.checked)} /> Only those that are set
+                </label>
+              )}
+            </div>
+            {shown.length === 0 &&
+              (words.length > 0 ? (
+                <p class="muted">No key or comment contains these words.</p>
+              ) : (
+                <p class="muted">
+                  Every setting has its default. Write a key into <code>klnode.toml</code> in the home to change it, then restart the node.
+                </p>
+              ))}
+            <ul class="plain settings">
+              {shown.map((one) => (
+                <SettingRow key={one.key} setting={one} />
+              ))}
+            </ul>
+          </Panel>
+        );
+      }}
+    </Ready>
   );
 }
 
 export function StatusView() {
   const loaded = useLoad((signal) => get('/v1/status', { signal }), 'status');
   return (
-    <View title="Status" lead="Health of this node.">
+    <View title="Status" lead="Health of this node, its maintenance and its settings.">
       <Ready loaded={loaded}>
         {(status) => (
           <div class="columns">
@@ -223,6 +300,7 @@ export function StatusView() {
           </div>
         )}
       </Ready>
+      <Settings />
     </View>
   );
 }

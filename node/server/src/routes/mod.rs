@@ -32,6 +32,7 @@ mod promotion_ledger;
 mod quarantine;
 mod search;
 mod serving_log;
+mod settings;
 mod status;
 mod supersession;
 mod task_lookup;
@@ -107,6 +108,7 @@ fn open() -> OpenApiRouter<Service> {
     OpenApiRouter::with_openapi(description::preamble())
         .routes(routes!(status::status))
         .routes(routes!(status::stop))
+        .routes(routes!(settings::list))
         .routes(routes!(list_entries::list, entries::create))
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
