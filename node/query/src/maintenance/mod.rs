@@ -63,7 +63,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads them from the configuration.
+    /// Reads the parameters from the configuration.
     pub fn new(of: &of::MaintenanceSchedule) -> Self {
         Self {
             changed_entries_min: u64::from(of.changed_entries_min.get()),
@@ -91,15 +91,15 @@ pub struct Maintenance {
 pub struct MaintenancePass {
     /// The act to hand to the writer.
     pub act: MaintenanceCommand,
-    /// The position of the service after the act.
+    /// The progress of the service once the writer has carried out the act.
     pub row: ServiceRow,
     /// Number of entries or pairs examined.
     pub examined: u64,
-    /// True if the service has reached the end.
+    /// True if the service has nothing left to examine.
     pub is_through: bool,
-    /// Progress: the amount completed ...
+    /// Progress towards `total`, in entries, pairs or thousandths; the unit depends on the service.
     pub done: u64,
-    /// ... of this total.
+    /// The value of `done` at the end, in the same unit.
     pub total: u64,
     /// The condition that the service waits for, if it cannot work.
     pub waits_for: Option<&'static str>,
