@@ -30,7 +30,7 @@ const STEADY_CLOCK: ClockId = ClockId::Monotonic;
 /// Size of the command queue and of a commit group, and the byte quotas per entry.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Commands that may be queued; further callers wait for a free place.
+    /// Maximum number of queued commands; further callers wait for a free place.
     pub queue_max: usize,
     /// Most commands in one transaction.
     pub group_max: usize,
@@ -169,7 +169,7 @@ impl Handle {
         sent.is_ok() && released.await.unwrap_or_default()
     }
 
-    /// Number of queued commands.
+    /// Number of commands that are queued and not yet applied.
     pub fn waiting(&self) -> usize {
         self.requests.max_capacity() - self.requests.capacity()
     }

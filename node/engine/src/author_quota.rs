@@ -288,7 +288,7 @@ fn proven_facts(record: &Record) -> (Option<WorkspaceId>, bool) {
     (origin.map(Origin::workspace), is_creator || is_owner)
 }
 
-/// Stored size of the records.
+/// Stored size of the records, in bytes.
 fn bytes<'r>(records: impl Iterator<Item = &'r Record>) -> u64 {
     let of_payload =
         |record: &Record| record.payload().map_or(0, |_| record.header().payload_bytes);

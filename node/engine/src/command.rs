@@ -40,7 +40,7 @@ use klnode_store::row_types::{CallerRow, MarksRow, Seq, ServedRow};
 /// A command to the engine.
 #[derive(Clone, Debug)]
 pub enum Command {
-    /// Writes a new entry.
+    /// Creates an entry with the claims of this node.
     Create(Box<NewEntry>),
     /// Writes an entry derived from another one.
     Promote(Box<Promotion>),
@@ -248,7 +248,7 @@ pub struct MarkChange {
     pub muted: Option<bool>,
     /// Whether the entry counts as wrong on this node.
     pub invalidated: Option<bool>,
-    /// The operator's note; an empty text removes it.
+    /// The operator's note; an empty text removes the note.
     pub note: Option<String>,
 }
 

@@ -12,7 +12,7 @@ use klnode_store::peers::Cut;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most documents in memory.
+/// Maximum number of documents in memory.
 const DOCUMENTS_MAX: usize = 4;
 
 /// The authors whose edits of a document count.
@@ -104,7 +104,7 @@ pub(super) struct DocumentChanges {
     pub(super) edits: BTreeMap<EntryId, Vec<Record>>,
     /// Workspaces whose members or removals changed.
     pub(super) workspaces: BTreeSet<WorkspaceId>,
-    /// Bytes of an author's edits, as far as this step has counted them.
+    /// Bytes of an author's edits of a document, as far as this step has counted them.
     pub(super) bytes: BTreeMap<(EntryId, AuthorId), u64>,
     /// The entitlements that this step has read.
     pub(super) entitlements: BTreeMap<WorkspaceId, EditEntitlement>,

@@ -22,7 +22,7 @@ pub(super) struct LocalAuthor {
     pub(super) entropy: Entropy,
     pub(super) cooccurrence: cooccurrence::Params,
     pub(super) tasks: TaskParams,
-    /// Bumped when membership changes without a feed record.
+    /// Revision that grows when membership changes without a feed record.
     pub(super) membership_changes: u64,
     /// Number of equivocation proofs against unknown authors that each peer has delivered since the
     /// start.

@@ -188,8 +188,8 @@ fn clear_errors(batch: &Batch, entry: EntryId) -> Result<(), Error> {
 /// How an observation outside a task is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VoiceVerdict {
-    /// It is within the daily limit and counts.
+    /// The observation is within the daily limit and counts.
     Counts,
-    /// It is a repetition and does not count.
+    /// The observation is a repetition and does not count.
     Repeated,
 }

@@ -28,7 +28,7 @@ const READ_TASKS_MAX: usize = 512;
 /// A caller that makes a statement about an entry, with the time of the statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Speaker {
-    /// The operating-system user; unknown over TCP.
+    /// The caller's operating-system user; unknown for callers over TCP.
     pub(super) uid: Option<u32>,
     client_process: ClientProcess,
     session: Option<CallerLabel>,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct QuotaCounts {
     /// By entry and peer: the entry's unknown authors, and how many of them that peer delivered.
     pub(super) counted: BTreeMap<(EntryId, AuthorId), (usize, usize)>,
-    /// Stored bytes about an entry, by author.
+    /// Bytes of the stored records about an entry, by author.
     pub(super) bytes: BTreeMap<EntryId, BTreeMap<AuthorId, u64>>,
     /// Records that were stored and dropped as damaged; an intact copy may take their place again.
     pub(super) dropped: BTreeSet<Digest>,

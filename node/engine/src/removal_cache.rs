@@ -14,6 +14,7 @@ pub(super) struct RemovalCache {
     pub(super) cuts: BTreeMap<(WorkspaceId, AuthorId), Arc<Cut>>,
     /// Workspaces whose members or removals this step may have changed.
     pub(super) changed: BTreeSet<WorkspaceId>,
-    /// Entries whose workspace this step learned after other authors' records.
+    /// Entries whose workspace became known in this step, after records of other authors had
+    /// arrived.
     pub(super) placed: BTreeSet<EntryId>,
 }

@@ -18,12 +18,12 @@ const BYTES_MAX: usize = 4 * 1_024 * 1_024;
 /// A record that a newer one replaced.
 #[derive(Clone, Debug)]
 pub(super) struct ReplacedRecord {
-    /// The record's position in the feed.
+    /// The position of the replaced record in the feed.
     pub(super) from: Seq,
-    /// The position of the record that replaced it.
+    /// The feed position of the record that replaced this one.
     pub(super) until: Seq,
     pub(super) entry: EntryId,
-    /// The record; `None` if it was erased since.
+    /// The replaced record; `None` if a retraction or tombstone erased it since.
     pub(super) record: Option<Record>,
 }
 

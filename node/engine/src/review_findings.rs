@@ -57,7 +57,7 @@ pub(super) fn accepted(
     )
 }
 
-/// The reason for accepting it, as a clause for display.
+/// The reason for accepting the finding of a single agent, as a clause for display.
 pub(super) fn reason(row: &FindingRow) -> String {
     match row.is_dismissed() {
         true => "its finder dismissed it, and one agent suffices here".to_owned(),
@@ -69,7 +69,7 @@ pub(super) fn reason(row: &FindingRow) -> String {
     }
 }
 
-/// The severity from 0 to 10; of a named one the lowest number.
+/// The severity of a finding from 0 to 10; for a named level the lowest number of that level.
 fn severity(row: &FindingRow) -> f64 {
     let named = || FindingSeverity::parse(&row.severity).map(FindingSeverity::score);
     row.score.or_else(named).unwrap_or_default()

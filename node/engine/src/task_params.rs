@@ -9,20 +9,21 @@ use std::time::Duration;
 /// Parameters of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskParams {
-    /// The credit that an outcome gives.
+    /// How much credit or blame an outcome gives to the entries of the task.
     pub outcome: credit::Params,
-    /// A task that is not finished within this time expires.
+    /// Time after its beginning at which an unfinished task expires.
     pub expires_after: Duration,
-    /// An entry served in this many root tasks without any supporting evidence is archived.
+    /// Number of root tasks that serve an entry without any supporting evidence before the entry is
+    /// archived.
     pub archive_after: u32,
     /// Outside tasks, this many successes and this many failures of one entry count per caller and
     /// day.
     pub outside_per_day_max: u32,
     /// An entry served to a user primes that user's indistinguishable callers for this long.
     pub user_primed_for: Duration,
-    /// How α is computed for the bonus of a success.
+    /// How α is computed for the bonus of a success after a decline.
     pub confidence: confidence::Params,
-    /// Whether the finding of a single agent becomes an entry.
+    /// Conditions under which the finding of a single agent becomes an entry.
     pub lone: lone_finding::Params,
     /// Names of agents whose tasks succeed only after a search.
     pub search_required: BTreeSet<String>,

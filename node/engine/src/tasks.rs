@@ -21,7 +21,7 @@ use klnode_store::tasks::{EndRow, EntryFeedback, PartRow, TaskRow, TaskState, Te
 use klnode_store::{Batch, Error};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most tasks in a chain from a task to its root.
+/// Maximum number of tasks in a chain from a task to its root.
 pub const CHAIN_TASKS_MAX: usize = 32;
 /// Most parts of a task whose conclusions later parts read.
 const CONCLUDED_PARTS_MAX: usize = 64;

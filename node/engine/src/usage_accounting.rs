@@ -117,7 +117,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The name under which a caller is counted.
+/// The name under which the usage of a caller is counted.
 fn named(caller: &CallerRow) -> String {
     match (caller.client, caller.uid) {
         (Some(client), _) => client.to_string(),

@@ -20,7 +20,7 @@ use std::path::Path;
 
 /// Maximum number of predicates evaluated in one batch; entries beyond it stay unchecked.
 const PREDICATES_MAX: usize = 2_048;
-/// Characters of an atom that are shown; longer atoms are truncated.
+/// Maximum number of characters of an atom that are shown; longer atoms are truncated.
 const ATOM_CHARACTERS_MAX: usize = 200;
 /// The prefixes that mark a text as a predicate.
 const PREFIXES: [&str; 4] = ["path:", "text:", "hash:", "dep:"];
@@ -64,9 +64,9 @@ pub struct AnchorCheck {
     pub check: AnchorState,
     /// The broken atoms; if there are none, the unknown atoms.
     pub findings: Vec<FailedAtom>,
-    /// Number of predicates that belong to this repository.
+    /// Number of the entry's predicates that were written in the checkout's repository.
     pub predicates: usize,
-    /// Predicates that do not belong to this repository.
+    /// Counts of the entry's other predicates, which were not evaluated.
     pub skipped: SkippedCounts,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct HitRelations<'a> {
     pub(super) contradictions: &'a Contradictions,
     /// All ranked entries in the order in which hits are listed.
     pub(super) listed: &'a [EntryId],
-    /// The demotions of entries for weak answers to similar questions.
+    /// The amounts by which entries are demoted for weak answers to similar questions.
     pub(super) demotions: &'a BTreeMap<EntryId, f64>,
     /// The grade of the answer and the probabilities of its candidates.
     pub(super) graded: &'a AnswerGrade,

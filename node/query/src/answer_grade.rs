@@ -50,7 +50,8 @@ impl AnswerGrade {
         Self { grade, set: asked.set, probabilities }
     }
 
-    /// The probability that an entry answers; 0 for an unknown one.
+    /// The probability that an entry answers the question, in [0, 1]; 0 for an entry that is no
+    /// candidate.
     pub(super) fn probability(&self, entry: EntryId) -> f64 {
         self.probabilities.get(&entry).copied().unwrap_or_default()
     }

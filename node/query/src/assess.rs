@@ -33,7 +33,7 @@ pub struct Assessment {
     pub standing: status::StatusDecision,
     /// Whether the shown text is the owner's or foreign.
     pub writer: TextAuthor,
-    /// Number of successes of the shown text on this node.
+    /// Number of observations on this node in which the shown text helped.
     pub local_successes: u32,
     /// Number of confirmations by callers who may have read the entry here, which is no evidence.
     pub primed_confirmations: u32,

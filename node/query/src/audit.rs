@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const READ_MAX: usize = 1_000;
 /// Maximum number of entries whose predicates are evaluated for one page.
 const LOOKED_MAX: usize = 100;
-/// Characters of the first part of a tag.
+/// Maximum number of characters of the first part of a tag.
 const TAG_CHARACTERS_MAX: usize = 40;
 /// Number of contradicting entries that a message names; the rest is counted.
 const OPPOSED_NAMED_MAX: usize = 3;
@@ -75,7 +75,7 @@ pub struct AuditFinding {
     pub title: String,
     /// The display name of the author; `None` if it is the owner.
     pub by: Option<String>,
-    /// True if the entry was confirmed to work.
+    /// True if the text of the entry was confirmed to work, here or by trusted members.
     pub is_tried: bool,
     /// The violated rule.
     pub mark: AuditRule,

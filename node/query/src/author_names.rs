@@ -7,9 +7,10 @@ use klnode_store::peers::Membership;
 use klnode_store::peers::row_types::PeerRow;
 use klnode_text::unicode::is_seen;
 
-/// Length of a shortened key; enough to distinguish most authors.
+/// Length of a shortened key in hexadecimal digits; enough to distinguish most authors.
 const SHORT_KEY: usize = 8;
-/// Longer names are cut, because a name has to fit into a line.
+/// Maximum length of a name in characters. Longer names are cut, because a name has to fit into a
+/// line.
 const NAME_CHARACTERS_MAX: usize = 40;
 /// Characters with a meaning in labels: keys stand in parentheses, distance and trust after commas.
 const LABEL_MARKS: [char; 5] = ['(', ')', ',', ';', '"'];

@@ -44,7 +44,7 @@ pub struct AuthorStanding {
     pub trust: f64,
     /// The evidence behind the trust; `None` for the owner's nodes.
     pub evidence: Option<Trust>,
-    /// The weight of the author's claims, and the reason for it.
+    /// The weight of the author's claims and observations, and the reason for that weight.
     pub weight: Weight,
     /// Trust and weight without the operator's vouch: used by gates, and for effects that an author
     /// has on other authors.
@@ -56,7 +56,7 @@ pub struct AuthorStanding {
 pub struct EarnedTrust {
     /// The trust, in [0, 1].
     pub trust: f64,
-    /// The weight of its claims, in [0, 1].
+    /// The weight of the author's claims, in [0, 1].
     pub weight: f64,
 }
 

@@ -32,7 +32,7 @@ pub(super) const FOUND_MAX: usize = 100;
 const OPEN_MIN: usize = 50;
 /// If the gate excludes many candidates, each engine is asked for more, up to this number.
 const CROWDED_MAX: usize = 1_600;
-/// The factor by which that number grows.
+/// Factor by which the number of candidates grows with each further request to the engines.
 const CROWDED_STEP: usize = 4;
 
 /// Maximum number of records, the newest, that a question reads beyond the index. They are held in
@@ -87,7 +87,7 @@ pub(super) struct Candidates {
     pub(super) terms: Terms,
 }
 
-/// Entries with their cosine similarity.
+/// Entries with the cosine of their nearest vector to the question.
 type NearEntries = Vec<(EntryId, f32)>;
 
 /// The vectors of the index, and the vector of the question.

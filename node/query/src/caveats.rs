@@ -10,7 +10,7 @@ use klnode_scoring::rank::signals;
 use klnode_scoring::status::Status;
 use klnode_store::Error;
 
-/// Broken or unknown atoms of one entry that an answer names.
+/// Maximum number of broken or unknown atoms of one entry that an answer names.
 const FINDINGS_MAX: usize = 3;
 
 impl ReadContext<'_> {

@@ -18,7 +18,7 @@ use klnode_scoring::scan::{ScanReport, ScanRule, Severity, redact_secrets, scann
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Rules that a quarantine reason names; further rules are counted.
+/// Maximum number of rules that the reason for a quarantine names; further rules are counted.
 const NAMED_MAX: usize = 6;
 /// Field name for registers and sets that this version does not know.
 const UNNAMED: &str = "a field of a later version";

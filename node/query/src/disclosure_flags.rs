@@ -36,7 +36,7 @@ const SETS: [TextSet; 4] =
 pub struct ShareFlag {
     /// The field of the entry that contains the flagged text.
     pub field: &'static str,
-    /// The category, such as a host name or `scan`.
+    /// The category of the flag, such as a host name, or `scan` for a finding of the content scan.
     pub topic: &'static str,
     /// The flagged text, or severity and rule for `scan`.
     pub text: String,

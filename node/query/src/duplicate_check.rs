@@ -33,7 +33,7 @@ const WORDS_MAX: usize = 16;
 const ALIKE_MAX: usize = 1_000;
 /// Words of a text in the second query: all words of most texts.
 const ALIKE_WORDS_MAX: usize = 512;
-/// Of the results of the second query, own entries that are read.
+/// Maximum number of own entries that are read among the results of the second query.
 const OWN_MAX: usize = 100;
 /// Maximum number of records, the newest, that one check reads beyond the index.
 const RECORDS_MAX: u64 = 256;

@@ -23,7 +23,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Tokens for the parts around an entry's text in an answer: code, status, confidence.
+/// Number of tokens reserved for the parts around an entry's text in an answer: code, status,
+/// confidence.
 const LABEL_TOKENS: u32 = 16;
 /// Maximum number of tags in a hit, and of characters in each. A longer tag is left out completely,
 /// because a truncated tag or address is useless.
@@ -39,7 +40,7 @@ const EMBEDDED_MAX: usize = 64;
 /// finds nearest.
 const NEAREST_SHARE: f64 = 0.5;
 
-/// Title and content.
+/// The title and the whole content of an entry, as one text.
 pub(super) fn whole(view: &EntryView) -> String {
     let text = |register| view.text(register).unwrap_or_default();
     format!("{}\n{}", text(Register::TITLE), text(Register::CONTENT))

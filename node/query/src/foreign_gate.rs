@@ -21,7 +21,7 @@ pub enum Corroboration {
     Here(u32),
     /// Trusted members of the entry's workspace, with their number; each confirmed independently.
     Members(u32),
-    /// No author that counts.
+    /// No author whose confirmation counts confirmed that the text works.
     None,
 }
 

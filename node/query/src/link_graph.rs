@@ -10,9 +10,9 @@ use klnode_crdt::ids::EntryId;
 use klnode_store::Error;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most links of an answer.
+/// Maximum number of links in a graph; further ones are left out.
 const GRAPH_LINKS_MAX: usize = 1_000;
-/// Most steps from the first entry.
+/// Maximum number of links between the first entry and any other of the graph.
 pub const GRAPH_DEPTH_MAX: usize = 8;
 
 /// A directed link between two entries.
@@ -20,7 +20,7 @@ pub const GRAPH_DEPTH_MAX: usize = 8;
 pub struct GraphLink {
     /// The entry that states the link.
     pub from: EntryId,
-    /// The kind of the relation.
+    /// How the entry that states the link relates to the target.
     pub relation: Relation,
     pub to: EntryId,
 }

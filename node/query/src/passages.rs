@@ -11,7 +11,7 @@ use std::ops::Range;
 const PASSAGE_BYTES_MAX: usize = 400;
 /// Maximum number of passages of one text; the remainder of the text is one more.
 const PASSAGES_MAX: usize = 256;
-/// Characters of a heading that an excerpt shows.
+/// Maximum number of characters of a heading that an excerpt shows.
 const HEADING_CHARACTERS_MAX: usize = 80;
 const ELLIPSIS: char = '…';
 
@@ -21,7 +21,7 @@ struct Passage {
     /// The byte range, without surrounding white space.
     range: Range<usize>,
     is_heading: bool,
-    /// The index of the heading above it.
+    /// The index of the heading above the passage; `None` if there is none.
     heading: Option<usize>,
 }
 

@@ -94,7 +94,7 @@ pub struct AssessedEntry {
     pub entry: EntryId,
     /// The merged state of the entry, as entitled authors wrote it.
     pub view: EntryView,
-    /// The local name of its workspace; empty if unknown.
+    /// The local name of the entry's workspace; empty if unknown.
     pub workspace: String,
     /// Confidence, status and gate of the entry.
     pub assessment: Assessment,
@@ -103,7 +103,7 @@ pub struct AssessedEntry {
     /// The authors whose tags, citations and predicates count as the text's own: the author who
     /// answers for the text, and the owner's nodes.
     pub voices: BTreeSet<AuthorId>,
-    /// The marks on this node: pinned, muted, invalidated, noted.
+    /// The operator's marks on the entry, on this node only: pinned, muted, invalidated, note.
     pub overlay: MarksRow,
     /// The time at which this node first stored the entry.
     pub first_seen: WallTime,

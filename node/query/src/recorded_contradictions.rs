@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of contradicting entries read for one entry.
 const READ_MAX: usize = 16;
-/// Number of them that are named; the rest is counted.
+/// Maximum number of contradicting entries that are named; the rest is counted.
 const NAMED_MAX: usize = 3;
 
 /// The recorded contradictions, by entry.

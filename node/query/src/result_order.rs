@@ -27,7 +27,7 @@ pub(super) struct ResultOrder {
     pub(super) chosen: Vec<RankedEntry>,
     /// The order in which hits are listed.
     pub(super) listed: Vec<EntryId>,
-    /// The demotions of entries for weak answers to similar questions.
+    /// The amounts by which entries are demoted for weak answers to similar questions.
     pub(super) demotions: BTreeMap<EntryId, f64>,
 }
 

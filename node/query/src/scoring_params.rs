@@ -47,7 +47,7 @@ pub struct ScoringParams {
     /// Of two duplicates, the longer text is shown if its length exceeds the survivor's by this
     /// factor.
     pub(super) longer_text_factor: f64,
-    /// An unfinished task counts as abandoned after this time.
+    /// The time after which an unfinished task counts as abandoned.
     task_expires_after: Duration,
     /// Number of root tasks in which an entry is served without evidence before it is archived.
     archive_after: u32,

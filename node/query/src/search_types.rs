@@ -78,7 +78,7 @@ pub enum ThreadScope {
 pub struct SearchQuery {
     /// The question in the caller's words.
     pub text: String,
-    /// Maximum number of hits.
+    /// Maximum number of hits in the answer.
     pub hits_max: usize,
     /// How much of each hit is shown.
     pub tier: Tier,
@@ -119,7 +119,7 @@ pub struct SearchQuery {
 /// The places for entries in the prompt of one agent, over all its answers.
 #[derive(Clone, Debug, Default)]
 pub struct AgentPlaces {
-    /// The number of places.
+    /// The number of places for entries in the agent's prompt.
     pub entries_max: usize,
     /// The entries that the agent was given, which keep their places.
     pub given: BTreeSet<EntryId>,
@@ -204,7 +204,7 @@ pub enum HitCaveat {
         mean: Option<f64>,
         /// True if this hit is listed before that entry.
         is_first: bool,
-        /// The reason for the order of the two.
+        /// The reason why the one hit is listed before the other.
         why: String,
     },
     /// Maintenance recorded an unresolved contradiction with another entry.
@@ -224,20 +224,20 @@ pub enum HitCaveat {
     },
     /// Number of further entries that were merged into this one as duplicates.
     Merged(usize),
-    /// Number of claims by non-entitled authors.
+    /// Number of claims about the entry by non-entitled authors, which have no effect.
     Proposals(usize),
     /// Numbers of tags and citations added by authors outside `voices`.
     OfOthers {
-        /// Tags by those authors.
+        /// Number of tags by those authors.
         tags: usize,
-        /// Citations by those authors.
+        /// Number of citations by those authors.
         citations: usize,
     },
     /// Numbers of tags and citations that the hit has no room for.
     LeftOut {
-        /// Tags that were cut.
+        /// Number of tags that were left out.
         tags: usize,
-        /// Citations that were cut.
+        /// Number of citations that were left out.
         citations: usize,
     },
     /// The text was written by another author.
@@ -352,7 +352,7 @@ pub enum AbstentionReason {
     NothingRelevant {
         /// The probability that the best candidate answers the question, in [0, 1].
         score: f64,
-        /// The threshold it did not reach.
+        /// The threshold that this probability did not reach.
         score_min: f64,
     },
     /// No entry passes the filter, so no question could find one.
@@ -372,7 +372,8 @@ pub enum AbstentionReason {
 pub struct SearchAnswer {
     /// The hits, best first.
     pub hits: Vec<SearchHit>,
-    /// How sure the answer is. A weak answer has a few hits with only their titles.
+    /// Whether the hits probably answer the question. A weak answer has a few hits with only their
+    /// titles.
     pub grade: Grade,
     /// The reason why there are no hits; `None` if there are some.
     pub abstained: Option<AbstentionReason>,
@@ -397,7 +398,7 @@ pub struct SearchAnswer {
     pub tokens: u64,
     /// The sequence number of the snapshot that was read.
     pub head: Seq,
-    /// When these values were read.
+    /// The time for which entries were assessed, by this node's clock.
     pub as_of: WallTime,
     /// Number of records read from the store because the index had not processed them yet.
     pub index_lag: u64,
@@ -405,6 +406,6 @@ pub struct SearchAnswer {
     pub rebuild: Option<RebuildProgress>,
     /// True if the first hit is hardly relevant.
     pub is_weak: bool,
-    /// The hashes of the question's informative words.
+    /// The hashes of the question's informative words, to recognise similar questions later.
     pub sketch: QuerySketch,
 }

@@ -12,25 +12,25 @@ use klnode_store::findings::FindingResolution;
 use klnode_store::tasks::{EndRow, EntryFeedback, TaskRow};
 use std::time::Duration;
 
-/// Most outcomes in one report; older ones are left out.
+/// Maximum number of outcomes in one report; older ones are left out.
 pub const OUTCOMES_MAX: usize = 1_000;
-/// Most tasks that are read for a report.
+/// Maximum number of tasks that are read for a report.
 const TASKS_READ_MAX: usize = 10_000;
 
 /// The outcome of a finished task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DerivedOutcome {
-    /// The name of the task.
+    /// The id of the finished task.
     pub task: TaskId,
     pub row: TaskRow,
     pub end: EndRow,
-    /// The time from its beginning to its end.
+    /// The time from the beginning of the task to its end.
     pub duration: Duration,
-    /// The number of entries served in it.
+    /// The number of entries served in the task.
     pub served: u32,
     /// The number of entries that the agent named as used, or as a spike that it avoided.
     pub used: u32,
-    /// The number of entries written in it, or made from its findings.
+    /// The number of entries written in the task, or made from its findings.
     pub made: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct DerivedOutcome {
 pub struct OutcomePeriod {
     /// The outcomes, the task that began last first.
     pub outcomes: Vec<DerivedOutcome>,
-    /// True if there are more than the limit.
+    /// True if outcomes were left out because there are more than [`OUTCOMES_MAX`].
     pub is_cut: bool,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// Maximum number of paths of one text that are looked up.
 const PATHS_MAX: usize = 32;
-/// Maximum length of a file extension.
+/// Maximum length of a file extension in characters; a longer one is no path.
 const EXTENSION_CHARACTERS_MAX: usize = 5;
 
 /// The paths that a text names and that no tracked file of the checkout has.

@@ -17,19 +17,20 @@ const SERIES_DAYS: u32 = 60;
 pub struct TrustReport {
     /// The author's standing: name, relation, distance, trust, weight and their reasons.
     pub standing: Arc<AuthorStanding>,
-    /// Number of successful outcomes of its texts on this node, including ignored ones.
+    /// Number of outcomes on this node in which the author's texts helped, including ignored ones.
     pub successes: u32,
-    /// Number of failed outcomes of its texts on this node.
+    /// Number of outcomes on this node in which the author's texts misled.
     pub failures: u32,
-    /// Successes that were ignored because of the limit per day.
+    /// Number of successes that were ignored because of the limit per day.
     pub successes_ignored: u32,
     /// α of all evidence after fading, including the prior.
     pub alpha: f64,
     /// β of all evidence after fading, including the prior.
     pub beta: f64,
-    /// The lower bound from all evidence.
+    /// The lower bound of the success rate from all evidence, in [0, 1].
     pub of_all: f64,
-    /// The lower bound from the most recent outcomes. Trust is the lower of the two.
+    /// The lower bound of the success rate from the most recent outcomes. Trust is the lower of
+    /// `of_all` and this bound.
     pub of_recent: f64,
     /// Number of outcomes in `of_recent`.
     pub recent_outcomes: usize,

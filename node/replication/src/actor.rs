@@ -30,7 +30,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// The configuration of the actor.
 pub struct Options {
-    /// The network settings.
+    /// The settings of the network: addresses, ports and limits of connections.
     pub net: net::Settings,
     /// The release policy and the protocol settings.
     pub replica: Setup,
@@ -41,9 +41,9 @@ pub struct Options {
     pub announced: Vec<String>,
     /// Stores the port on which this node listens, so that it is used again at the next start.
     pub note_port: Box<dyn FnMut(u16) + Send>,
-    /// The lifetime of a ticket.
+    /// Time from issue after which a ticket expires.
     pub ticket_lifetime: Duration,
-    /// The lifetime of a request to join by address.
+    /// Time after which an undecided request to join by address expires.
     pub join_lifetime: Duration,
     /// The wall clock.
     pub now: fn() -> WallTime,
@@ -58,7 +58,7 @@ pub struct LiveState {
     pub addresses: Vec<String>,
     /// Connected peers and their addresses.
     pub connected: BTreeMap<AuthorId, String>,
-    /// The result of the last comparison with each peer.
+    /// The result of the last comparison of records with each peer.
     pub states: BTreeMap<AuthorId, SyncState>,
     /// Peers whose outbox has grown since both sets were last equal.
     pub news_for: BTreeSet<AuthorId>,
@@ -71,7 +71,7 @@ pub struct LiveState {
     pub turned_away: Vec<(WallTime, AuthorId, String)>,
     /// Pending joins by address, and finished joins that this node began.
     pub joins: Vec<JoinAttempt>,
-    /// When this snapshot was taken.
+    /// The wall-clock time at which this snapshot was taken.
     pub now: WallTime,
 }
 
@@ -173,13 +173,14 @@ pub struct ReplicationActor {
 
 /// Ids of pairing requests start here, so that they differ from those of the protocol.
 const PAIR_IDS: u64 = 1 << 63;
-/// Nodes kept in the list of those that were turned away.
+/// Maximum number of nodes in the list of those that were turned away.
 const TURNED_AWAY_MAX: usize = 16;
-/// A node that is turned away again within this time is not logged again.
+/// Time within which a node that is turned away again is not logged again.
 const TURNED_AWAY_AGAIN: Duration = Duration::from_secs(60);
-/// The protocol gets a tick at least this often, for example to retry failed reads.
+/// Longest interval between two ticks of the protocol, in milliseconds. A tick retries failed
+/// reads, for example.
 const TICK_MS: u64 = 1_000;
-/// Calls in the queue.
+/// Maximum number of calls in the queue.
 const CALLS_MAX: usize = 64;
 
 /// A running actor.
@@ -320,7 +321,7 @@ fn serve(
 }
 
 impl ReplicationActor {
-    /// Milliseconds since the start.
+    /// Monotonic time since the start of the actor, in milliseconds.
     pub(super) fn at(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }

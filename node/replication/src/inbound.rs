@@ -54,7 +54,7 @@ pub(super) struct SortedDelivery {
     pub(super) bytes: u64,
 }
 
-/// Bytes by entry.
+/// Stored bytes by entry.
 type BytesByEntry = BTreeMap<EntryId, u64>;
 
 /// Classifies a delivery.

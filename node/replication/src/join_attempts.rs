@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-/// Attempts of this node that are kept, finished ones included.
+/// Maximum number of attempts of this node that are kept, finished ones included.
 pub(super) const OUTGOING_MAX: usize = 32;
 
-/// Longest time for which a poll for the decision is held open.
+/// Longest time for which a poll for the decision is held open, in milliseconds.
 const HELD_MS_MAX: u64 = 20_000;
 
 /// The outcome of a join, or its state while an operator still has to decide.
@@ -67,7 +67,7 @@ pub struct JoinAttempt {
     pub want: RequestedRole,
     /// The six digits that both operators compare, once they are known.
     pub code: Option<String>,
-    /// When the attempt expires.
+    /// The wall-clock time at which the attempt expires.
     pub expires: WallTime,
     /// True if the operator of this node has typed the digits.
     pub is_confirmed: bool,
@@ -80,7 +80,7 @@ pub struct JoinAttempt {
 }
 
 impl JoinAttempt {
-    /// True while the operators can decide.
+    /// True while the operators can still decide about the attempt.
     pub fn is_open(&self) -> bool {
         matches!(self.state, JoinState::Waiting)
     }
@@ -114,11 +114,11 @@ pub(super) struct OutgoingJoin {
     pub(super) place: String,
     pub(super) expires_ms: u64,
     pub(super) reply: Option<JoinReply>,
-    /// The digits, once they are fixed.
+    /// The six digits that both operators compare, once the exchange has fixed them.
     pub(super) code: Option<String>,
     /// The id of the unanswered request.
     pub(super) in_flight: Option<u64>,
-    /// When the decision was last polled.
+    /// Monotonic time of the last poll for the decision, in milliseconds.
     pub(super) polled_ms: u64,
     pub(super) state: JoinState,
 }

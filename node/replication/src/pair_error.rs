@@ -72,13 +72,13 @@ pub enum PairError {
     SeveralOffers {
         /// The name of the workspace.
         name: String,
-        /// The names of the peers.
+        /// The names of the peers that offer such a workspace.
         peers: String,
     },
     /// The node could not be reached.
     #[error("{name} is not reachable: {}.", .reason.trim_end_matches('.'))]
     Unreachable {
-        /// The peer id or the address.
+        /// The peer id or the address that was dialled.
         name: String,
         /// The reason given by the network.
         reason: String,
@@ -101,7 +101,7 @@ pub enum PairError {
         name: String,
         /// The number of peers.
         count: usize,
-        /// The starts of their keys.
+        /// The first digits of these peers' keys, to name one of them by.
         keys: String,
     },
     /// The peer does not wait for a decision.

@@ -33,9 +33,9 @@ pub struct ReleasePolicy {
 /// An entry that is held back, with the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldBack {
-    /// The entry's id.
+    /// The id of the entry that is held back.
     pub entry: EntryId,
-    /// The rule that holds it back.
+    /// The rule of the filter that holds the entry back.
     pub rule: FilterRule,
 }
 
@@ -44,9 +44,9 @@ pub struct HeldBack {
 pub struct ReleasePreview {
     /// Entries that are released and stay released.
     pub released: Vec<EntryId>,
-    /// Entries that the filter would release.
+    /// Entries that are not released now and that the filter would release.
     pub would_be: Vec<EntryId>,
-    /// Entries that are released and would be withdrawn.
+    /// Entries that are released now and whose release the filter would end.
     pub would_end: Vec<EntryId>,
     /// Entries that are held back, with the rule.
     pub held: Vec<HeldBack>,

@@ -98,7 +98,7 @@ const EXAMINED_AT_ONCE: usize = 256;
 /// report distances as often as they like.
 const NEARER_MS: u64 = 60_000;
 
-/// Back-off after a failed write, in milliseconds.
+/// Time without further work after a failed write, in milliseconds.
 const RETRY_MS: u64 = 5_000;
 
 /// Replication of one node.
@@ -121,7 +121,7 @@ pub struct Replica<W> {
     /// The peers and workspaces at the last examination of releases.
     before: Arc<Membership>,
     known: Option<(Seq, u64, Arc<Membership>)>,
-    /// Bumped when membership or peers change without a feed record.
+    /// Revision that grows when membership or peers change without a feed record.
     changes: u64,
     /// For each peer, when the latest comparison that found its set equal to this node's started.
     equal: BTreeMap<AuthorId, WallTime>,

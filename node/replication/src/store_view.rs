@@ -37,7 +37,7 @@ pub(super) struct StoreView {
     pub(super) waiting: OnceCell<BTreeSet<Digest>>,
 }
 
-/// Headers by entry.
+/// The signed headers of records, by entry.
 type HeadersByEntry = BTreeMap<EntryId, Vec<SignedHeader>>;
 
 impl StoreView {

@@ -22,11 +22,11 @@ pub enum PeerCommand {
     NameWorkspace(WorkspaceId, WorkspaceRow),
     /// Stores an invitation ticket.
     Invite(Box<Invitation>),
-    /// Stores how far a consumer has read the feed.
+    /// Stores how far a consumer has read the feed or a peer's outbox.
     Advance(AuthorId, FeedCursor),
     /// Makes a consumer read from the start again.
     Rewind(AuthorId),
-    /// Opens or ends the release of an entry to a peer.
+    /// Opens (true) or ends (false) the release of an entry to a peer.
     Release(AuthorId, EntryId, bool),
     /// Notes a peer's statement about its release of an entry to this node.
     Released(AuthorId, EntryId, bool),

@@ -16,7 +16,8 @@ pub enum Rejection {
     Invalid {
         /// The name of the field as callers write it.
         field: &'static str,
-        /// The fault, and the limit if there is one; follows the field's name in the message.
+        /// The fault of the field, and the limit if there is one. The text follows the field's name
+        /// in the message.
         problem: String,
     },
     /// The record breaks a limit or rule of the record format.
@@ -50,7 +51,8 @@ pub enum Rejection {
     InvalidTask {
         /// The name of the field as callers write it.
         field: &'static str,
-        /// The fault, and the limit if there is one; follows the field's name in the message.
+        /// The fault of the field, and the limit if there is one. The text follows the field's name
+        /// in the message.
         problem: String,
     },
     /// An input field of a finding is invalid.
@@ -58,7 +60,8 @@ pub enum Rejection {
     InvalidFinding {
         /// The name of the field as callers write it.
         field: &'static str,
-        /// The fault, and the limit if there is one; follows the field's name in the message.
+        /// The fault of the field, and the limit if there is one. The text follows the field's name
+        /// in the message.
         problem: String,
     },
     /// The task has no finding with this number.
@@ -127,7 +130,7 @@ pub enum Rejection {
     /// The removed key has more records than a cut can name.
     #[error("The member was not removed: it has {found} records in the workspace; {max} fit.")]
     CutTooLong {
-        /// Records of the key that this node holds.
+        /// Number of records of the key that this node holds.
         found: usize,
         /// Maximum number of digests in a cut.
         max: usize,

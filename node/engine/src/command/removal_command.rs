@@ -11,7 +11,8 @@ pub enum RemovalCommand {
         workspace: WorkspaceId,
         /// The key to remove.
         member: AuthorId,
-        /// Members that only the removed admin lists and that stay members.
+        /// Members that only the removed admin lists and that stay members, because this node lists
+        /// them from now on.
         keep: Vec<AuthorId>,
     },
     /// States the claims of a record that a removal set aside as claims of this node: on the same

@@ -67,9 +67,9 @@ pub struct Finish {
     pub dismissed: Vec<EntryId>,
     /// Spikes that made an experiment unnecessary; they count as helpful.
     pub avoided: Vec<EntryId>,
-    /// Cost of the task in a unit of the agent's choice.
+    /// Cost of the task, in a unit that the agent chooses.
     pub cost: Option<f64>,
-    /// Number of rounds the task took.
+    /// Number of rounds that the task took, as the agent counts them.
     pub rounds: Option<u32>,
     /// The approach the agent took, in free text.
     pub strategy: Option<String>,

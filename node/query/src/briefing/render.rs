@@ -12,13 +12,13 @@ use std::fmt::Write;
 
 const INSIGHTS_TITLE: &str = "Insights";
 const TASKS_TITLE: &str = "Open tasks";
-/// Most insights that a briefing shows.
+/// Maximum number of insights that a briefing shows.
 const INSIGHTS_MAX: usize = 5;
-/// Insights take at most this part of the budget.
+/// Divisor of the token budget: insights take at most this part of it, one third.
 const INSIGHTS_PART: u32 = 3;
 /// Tokens reserved for the line that counts omitted entries.
 const LEFT_OUT_TOKENS: u32 = 16;
-/// Characters of a task's goal that are shown.
+/// Maximum number of characters of a task's goal that are shown.
 const GOAL_CHARACTERS_MAX: usize = 100;
 
 /// The size of a text in tokens.

@@ -48,13 +48,13 @@ pub const RULE: u32 = 1;
 /// When a service starts, and the limits of one pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Params {
-    /// A pass starts after this many entries have changed ...
+    /// Number of changed entries after which a pass starts.
     pub changed_entries_min: u64,
-    /// ... or after this share of the store has changed ...
+    /// Share of all entries, in [0, 1], after whose change a pass starts.
     pub changed_fraction_min: f64,
-    /// ... but not for fewer entries than this.
+    /// Minimum number of changed entries for a start because of that share.
     pub changed_fraction_entries_min: u64,
-    /// After this time a single change is enough.
+    /// Time since the last run after which a single change is enough for a start.
     pub interval: Duration,
     /// Maximum number of entries that one pass examines.
     pub entries_max: usize,
@@ -63,7 +63,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// Reads them from the configuration.
+    /// Reads the parameters from the configuration.
     pub fn new(of: &of::MaintenanceSchedule) -> Self {
         Self {
             changed_entries_min: u64::from(of.changed_entries_min.get()),
@@ -91,15 +91,16 @@ pub struct Maintenance {
 pub struct MaintenancePass {
     /// The act to hand to the writer.
     pub act: MaintenanceCommand,
-    /// The position of the service after the act.
+    /// The progress of the service once the writer has carried out the act.
     pub row: ServiceRow,
     /// Number of entries or pairs examined.
     pub examined: u64,
-    /// True if the service has reached the end.
+    /// True if the service has nothing left to examine.
     pub is_through: bool,
-    /// Progress: the amount completed ...
+    /// Progress towards `total`: a feed position, or thousandths of a scan, depending on the
+    /// service.
     pub done: u64,
-    /// ... of this total.
+    /// The value of `done` at the end, in the same unit.
     pub total: u64,
     /// The condition that the service waits for, if it cannot work.
     pub waits_for: Option<&'static str>,
@@ -125,11 +126,11 @@ struct PassState<'a> {
     index: &'a Index,
     params: &'a Params,
     began: Instant,
-    /// Remaining number of notes about foreign entries ...
+    /// Number of further notes about foreign entries that the pass may add.
     foreign_left: usize,
-    /// ... and about entries that the gate excludes.
+    /// Number of further notes about entries that the gate excludes that the pass may add.
     shut_left: usize,
-    /// Remaining number of notes about stale entries.
+    /// Number of further notes about stale entries that may be added.
     stale_left: usize,
     found: PassResult,
 }
@@ -311,7 +312,7 @@ fn is_any_shut(
     Ok(false)
 }
 
-/// Remaining number of notes about stale entries.
+/// Number of further notes about stale entries that may be added.
 fn stale_left(snapshot: &Snapshot) -> Result<usize, Error> {
     let noted = snapshot.open_notes(Matter::Staleness, STALE_ENTRIES_MAX)?;
     Ok(STALE_ENTRIES_MAX.saturating_sub(noted))

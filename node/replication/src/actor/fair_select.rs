@@ -15,7 +15,7 @@ pub(super) enum ActorInput {
     Event(net::Event),
     Call(ActorCall),
     Tick,
-    /// The network ended without being told to.
+    /// The network ended although the actor had not stopped it.
     Lost,
     Stop,
 }

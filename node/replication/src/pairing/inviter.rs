@@ -15,7 +15,7 @@ use klnode_store::Error;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow};
 use std::time::Duration;
 
-/// Nodes that can wait for the operator at the same time.
+/// Maximum number of nodes that can wait for the operator at the same time.
 const WAITING_MAX: usize = 32;
 
 /// Minimum time between two writes of a waiting node's name and addresses.

@@ -18,7 +18,8 @@ use klnode_federation::proto::sas::{
 use klnode_federation::proto::ticket::JoinOffer;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow, WorkspaceRow};
 
-/// Minimum interval between two polls; it respects the other node's rate limit.
+/// Minimum interval between two polls, in milliseconds, so that the polls stay below the other
+/// node's rate limit.
 const POLL_INTERVAL_MS: u64 = 8_000;
 
 /// Reason for `Unreachable` if the network queue is full.

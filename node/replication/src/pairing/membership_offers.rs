@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Minimum lifetime of an offer: the peer may be offline for days.
 const OFFER_LIFETIME_MIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Unanswered offers from one peer, and unanswered offers to one peer.
+/// Maximum number of unanswered offers from one peer, and of those to one peer.
 const OFFERS_PER_PEER_MAX: usize = 16;
 
 /// The response to an offer that the operator declined. It is part of the protocol.

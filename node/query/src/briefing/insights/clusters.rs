@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The weight from which two entries belong to one cluster, as in maintenance.
 const HEAVY_MIN: f64 = 2.0;
-/// Most entries whose pairs are read.
+/// Maximum number of entries whose pairs are read.
 const FOLLOWED_MAX: usize = 1_000;
 
 impl ReadContext<'_> {

@@ -22,9 +22,9 @@ use klnode_store::Error;
 use klnode_store::maintenance::{Matter, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most verified entries with a polarity that are compared, in order of id.
+/// Maximum number of verified entries with a polarity that are compared, in order of id.
 const COMPARED_MAX: usize = 40;
-/// Most pairs of entries that the operator declared different.
+/// Maximum number of pairs read that the operator declared to be different entries.
 const DIFFERENT_MAX: usize = 10_000;
 
 impl ReadContext<'_> {

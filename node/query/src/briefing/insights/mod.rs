@@ -21,9 +21,9 @@ use std::collections::BTreeMap;
 
 /// Days of finished tasks that the rules see.
 pub const OUTCOME_DAYS: u32 = 30;
-/// Most entries that are read only because of their prediction errors.
+/// Maximum number of entries that are read only because of their prediction errors.
 const WEAK_ENTRIES_MAX: usize = 256;
-/// Digits of an insight's id.
+/// Length of an insight's id in hexadecimal digits.
 const ID_DIGITS: usize = 8;
 
 /// An insight with its id and its dismissal.
