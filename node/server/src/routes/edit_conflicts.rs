@@ -1,11 +1,11 @@
 //! Routes that resolve edit conflicts of an entry.
 
-use super::edit_check::check_edit;
 use super::entries::{FlaggedEntry, share_flags};
 use super::{not_held, resolve_for_change};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
 use crate::codec::{ApiReply, ApiResult, Body, Path};
+use crate::edit_check::check_edit;
 use crate::edit_conflicts::{contested, resolve_versions};
 use crate::errors::ApiError;
 use crate::person_auth::PersonApproval;

@@ -1,6 +1,5 @@
 //! Routes for one entry: create, show, edit, observe, confirm, reset, retract, forget and mark.
 
-use super::edit_check::check_edit;
 use super::entry_links::link_claims;
 use super::task_lookup::{open_task, task_named};
 use super::{anchors, named, not_held, promotion, resolve, resolve_for_change, resolve_shown};
@@ -8,6 +7,7 @@ use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
 use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
+use crate::edit_check::check_edit;
 use crate::errors::ApiError;
 use crate::person_auth::PersonApproval;
 use crate::service::Service;

@@ -11,6 +11,7 @@ use crate::convert::entries;
 use crate::convert::peers::find_workspace;
 use crate::disclosure_check;
 use crate::errors::ApiError;
+use crate::norm_check::{check_norm, check_opposing, dry_run_record};
 use crate::person_auth::PersonApproval;
 use crate::service::Service;
 use crate::write_target::predicates;
@@ -18,7 +19,6 @@ use axum::extract::State;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::{Promote, PromotionResult};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
-use klnode_crdt::entry::Entry;
 use klnode_crdt::entry_type::{self, EntryType as EntryKind};
 use klnode_crdt::entry_view::{Entitlement, EntryView, State as Shown};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -346,23 +346,6 @@ pub(super) fn check_new_entry(
     check_norm(service, None, new)
 }
 
-/// Rejects a norm that contradicts another norm; `source` is the entry that an edit turns into this
-/// norm.
-pub(super) fn check_norm(
-    service: &Service,
-    source: Option<EntryId>,
-    new: &NewEntry,
-) -> Result<(), ApiError> {
-    if new.kind != EntryKind::Norm {
-        return Ok(());
-    }
-    let snapshot = service.snapshot()?;
-    let reading = service.reader.at(&snapshot, (service.now)())?;
-    let shown = view_of_new(service, new)?;
-    let opposing = reading.opposing_norms(&service.index, &shown, new.workspace)?;
-    check_opposing("The norm was not written", &reading, &opposing, (source, new.workspace))
-}
-
 /// Reports missing parts of a finding with a hint: the source may be older than the rule.
 fn check_finding(new: &NewEntry) -> Result<(), ApiError> {
     match dry_run_record(new) {
@@ -373,34 +356,4 @@ fn check_finding(new: &NewEntry) -> Result<(), ApiError> {
         // The writer reports all other problems.
         _ => Ok(()),
     }
-}
-
-/// The record of a new entry, under a placeholder source key and signed with a placeholder key.
-fn dry_run_record(new: &NewEntry) -> Result<Record, Rejection> {
-    klnode_engine::dry_run_import(new, &SourceKey { format: "new".into(), key: "new".into() })
-}
-
-/// The view of a new entry.
-fn view_of_new(service: &Service, new: &NewEntry) -> Result<EntryView, ApiError> {
-    let record = dry_run_record(new)?;
-    let entitlement = Entitlement { mine: [record.author()].into(), members: BTreeSet::new() };
-    Ok(Entry::assemble([&record].into_iter()).view((service.now)(), &entitlement))
-}
-
-/// Rejects a norm if the target workspace has a norm that contradicts it.
-fn check_opposing(
-    problem: &str,
-    reading: &ReadContext<'_>,
-    opposing: &[AssessedEntry],
-    (source, target): (Option<EntryId>, WorkspaceId),
-) -> Result<(), ApiError> {
-    let others = opposing.iter().filter(|other| Some(other.entry) != source);
-    let codes: Vec<String> = others.map(AssessedEntry::code).collect();
-    if codes.is_empty() {
-        return Ok(());
-    }
-    let name = reading.membership.name(target);
-    let message = format!("{problem}: {} in `{name}` contradicts it.", codes.join(", "));
-    let hint = "Edit, archive or supersede the other entry first.";
-    Err(ApiError::new(ErrorKind::Refused, message, Some(hint)))
 }

@@ -1,12 +1,12 @@
 //! Routes that supersede an entry, accept proposals and archive a thread.
 
-use super::edit_check::check_edit;
 use super::{not_held, resolve_for_change};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
 use crate::codec::{ApiReply, ApiResult, Body, Path};
 use crate::convert::entries;
 use crate::convert::peers::{find_peer, find_workspace};
+use crate::edit_check::check_edit;
 use crate::errors::ApiError;
 use crate::service::Service;
 use crate::write_target::predicates;

@@ -8,7 +8,7 @@ use super::imported_words;
 use super::jsonl_line::JsonlLine;
 use super::line_outcome::{LineCount, without_prefix};
 use super::line_reader::{LineError, LineReader, LineResult, NATIVE, id};
-use crate::routes::check_edit;
+use crate::edit_check::check_edit;
 use klnode_api_types::transfer::KeptSide;
 use klnode_crdt::claims::Claims;
 use klnode_crdt::entry_type::code_digits;

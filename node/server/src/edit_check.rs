@@ -1,8 +1,8 @@
 //! Checks of an edit before it is written, whichever route it arrives by.
 
-use super::promotion;
 use crate::disclosure_check;
 use crate::errors::ApiError;
+use crate::norm_check::check_norm;
 use crate::person_auth::PersonApproval;
 use crate::service::Service;
 use klnode_api_types::ErrorKind;
@@ -61,7 +61,7 @@ pub(crate) fn check_edit(
     }
     let found = service.reader.read(&snapshot, entry, (service.now)())?;
     match found.and_then(|found| edited_entry(&found.view, claims)) {
-        Some(after) => promotion::check_norm(service, Some(entry), &after),
+        Some(after) => check_norm(service, Some(entry), &after),
         None => Ok(()),
     }
 }
