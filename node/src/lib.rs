@@ -117,21 +117,21 @@ impl ProgramError {
             Self::Verb(VerbError::Client(ClientError::Refused(detail))) => {
                 serde_json::json!(detail.kind)
             }
-            _ => kind(self.way_out().0).into(),
+            _ => kind(self.exit_code_and_hint().0).into(),
         }
     }
 
     /// The one table of exit codes and hints.
-    fn way_out(&self) -> (u8, Option<&str>) {
+    fn exit_code_and_hint(&self) -> (u8, Option<&str>) {
         match self {
-            Self::Noted { failure, .. } => failure.way_out(),
+            Self::Noted { failure, .. } => failure.exit_code_and_hint(),
             Self::Verb(VerbError::Noted { .. }) => unreachable!("it was made a failure of its own"),
             Self::Verb(VerbError::Client(error)) => (error.exit_code(), client_hint(error)),
             Self::Verb(VerbError::Input(_)) => (2, None),
             Self::Verb(VerbError::Failed(_)) => (1, None),
             Self::Verb(VerbError::Running(_)) => (1, Some("Run `klnode stop` first.")),
-            Self::Backup(error) => backup_file::backup_way_out(error),
-            Self::Restore(error) => backup_file::restore_way_out(error),
+            Self::Backup(error) => backup_file::backup_exit_code_and_hint(error),
+            Self::Restore(error) => backup_file::restore_exit_code_and_hint(error),
             Self::Verb(VerbError::Unconfirmed(_)) => {
                 (1, Some("Nothing was changed; --yes replaces the store without asking."))
             }
@@ -242,7 +242,7 @@ pub fn main(transformer: Option<PassageModel>) -> ExitCode {
     match run(verb, &global, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            let (code, hint) = failure.way_out();
+            let (code, hint) = failure.exit_code_and_hint();
             let start = || format!("Start one with `{}`.", start_hint::of(&global));
             let wants_node = failure.wants_node() && !is_stop;
             let hint = hint.map(str::to_owned).or_else(|| wants_node.then(start));
@@ -371,7 +371,7 @@ fn check(
     }
     if args.is_whole() && !has_node {
         let remark = "No node is running, so rules, drift, limits and anchors were not checked.\n";
-        return Ok(examined.remarking(remark.to_owned()));
+        return Ok(examined.with_remark(remark.to_owned()));
     }
     let examined = examined.headed(check::HOME_HEADING);
     Ok(examined.and(ask_node(Verb::Check(args), known, home, global)?))
@@ -496,7 +496,7 @@ fn misconfigured(
             let reply = reply.ok_or_else(no_key)?;
             answer(reply, global)?;
             say(&report(&wrong, Some("Correct it; these are the defaults."), global));
-            Ok(ControlFlow::Break(wrong.way_out().0))
+            Ok(ControlFlow::Break(wrong.exit_code_and_hint().0))
         }
         // These act on the settings, so they must not run with others than the operator wrote.
         (Verb::Serve | Verb::Eval(_) | Verb::Identity(IdentityVerb::Adopt(_)), _) | (_, None) => {

@@ -145,7 +145,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, ProgramError> {
     let setup = Setup {
         key,
         entropy: Box::new(entropy),
-        judge: Box::new(klnode_query::inspect),
+        judge: Box::new(klnode_query::screen_record),
         durability: Durability::Durable,
         cooccurrence: klnode_query::cooccurrence(&config.cooccurrence),
         tasks: klnode_query::tasks(config),

@@ -413,7 +413,7 @@ fn is_named(nodes: &mut Cluster, at: usize) -> bool {
     let findings = klnode_doctor::store(&snapshot, Some(own), now, &mut watch).unwrap();
     let mut failed = findings
         .iter()
-        .filter(|one| one.verdict == klnode_api_types::health_check::CheckResult::Fail);
+        .filter(|one| one.verdict == klnode_api_types::health_check::CheckSeverity::Fail);
     failed.any(|one| one.check == "workspace" && one.says.contains("`team`"))
 }
 

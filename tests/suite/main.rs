@@ -70,7 +70,7 @@ mod forgetting;
 mod formicos_routes;
 mod full_disk;
 mod fuzzing;
-mod golden;
+mod golden_formats;
 mod held_entries;
 mod home_selection;
 mod hooks;

@@ -204,7 +204,7 @@ impl Add {
             )
         });
         let notes = cited.chain(offered).chain(flags).chain(unchecked).chain(same).collect();
-        Ok(Reply::new(&added, text).noting(notes))
+        Ok(Reply::new(&added, text).with_notes(notes))
     }
 
     fn into_entry(self, base: NewEntry) -> Result<NewEntry, VerbError> {

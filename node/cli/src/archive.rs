@@ -68,7 +68,7 @@ impl Archive {
             client.send_json(Method::POST, "/v1/threads/archive", &ask).await?;
         let text = format!("{}  {} {what}\n", done.thread, entries(done.entries as u64));
         let reply = Reply::new(&done, text);
-        Ok(if done.entries == 0 { reply.ending(1) } else { reply })
+        Ok(if done.entries == 0 { reply.with_exit_code(1) } else { reply })
     }
 }
 
@@ -100,7 +100,7 @@ async fn archive_many(
     let (count, what) = (found.len(), if dry_run { "would be archived" } else { "archived" });
     text.push_str(&format!("{} {what}\n", entries(count as u64)));
     let reply = Reply::new(&ArchivedEntries { dry_run, entries: found }, text);
-    Ok(if count == 0 { reply.ending(1) } else { reply })
+    Ok(if count == 0 { reply.with_exit_code(1) } else { reply })
 }
 
 /// The own entries in use that have not changed since a moment.

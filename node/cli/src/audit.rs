@@ -143,7 +143,7 @@ impl AuditTotals {
         };
         let (entries, unlooked) = (self.counts.entries, &self.unlooked);
         let verified = RulesReport { entries, unlooked, blocking, warnings, marked };
-        self.ending(Reply::new(&verified, text), blocking > 0)
+        self.with_verdict(Reply::new(&verified, text), blocking > 0)
     }
 
     /// Whether every entry keeps one rule. Exit code 1 if a violation blocks.
@@ -173,12 +173,13 @@ impl AuditTotals {
         let Self { checkout, unlooked, .. } = self;
         let entries = self.counts.entries;
         let drifted = DriftReport { entries, checkout, unlooked, recommendations, bloated, marked };
-        let reply = self.ending(Reply::new(&drifted, text), is_drifted);
+        let reply = self.with_verdict(Reply::new(&drifted, text), is_drifted);
         match (checkout, unlooked) {
             // A gate that could not check the predicates must neither pass nor fail.
-            (_, Some(_)) => reply.ending(2),
-            (None, None) => reply
-                .remarking("There is no checkout here, so no predicate was checked.\n".to_owned()),
+            (_, Some(_)) => reply.with_exit_code(2),
+            (None, None) => reply.with_remark(
+                "There is no checkout here, so no predicate was checked.\n".to_owned(),
+            ),
             (Some(_), None) => reply,
         }
     }
@@ -247,16 +248,16 @@ impl AuditTotals {
             close_key: close_key.as_deref(),
             measures: measures.collect(),
         };
-        Ok(self.ending(Reply::new(&health, text), !is_well))
+        Ok(self.with_verdict(Reply::new(&health, text), !is_well))
     }
 
     /// Adds the reason why predicates were not checked, and the exit code.
-    fn ending(&self, reply: Reply, has_failed: bool) -> Reply {
+    fn with_verdict(&self, reply: Reply, has_failed: bool) -> Reply {
         let why = self.unlooked.as_deref().map(printable);
         let note =
             why.map(|why| format!("No predicate was checked: {}.\n", why.trim_end_matches('.')));
-        let reply = reply.noting(note.unwrap_or_default());
-        if has_failed { reply.ending(1) } else { reply }
+        let reply = reply.with_notes(note.unwrap_or_default());
+        if has_failed { reply.with_exit_code(1) } else { reply }
     }
 
     fn add(
@@ -334,7 +335,7 @@ pub(super) fn gate_reply(name: &str, marked: &[&AuditItem]) -> Reply {
     let word = if passed { "passed" } else { "failed" };
     let _ = writeln!(text, "{name}  {word}: {blocking} block, {warnings} warn");
     let reply = Reply::new(&GateReport { passed, blocking, warnings, marked }, text);
-    if passed { reply } else { reply.ending(1) }
+    if passed { reply } else { reply.with_exit_code(1) }
 }
 
 /// The problems of each entry, entries with blocking problems first.

@@ -72,7 +72,7 @@ impl Forget {
             "Run `klnode forget {} --status` to see which peers have erased it.\n",
             done.code
         );
-        Ok(if done.before { reply.noting(note) } else { reply })
+        Ok(if done.before { reply.with_notes(note) } else { reply })
     }
 
     async fn retract(self, client: &Client, ask: ConfirmPrompt<'_>) -> Result<Reply, VerbError> {

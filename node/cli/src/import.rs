@@ -160,7 +160,7 @@ impl Import {
                 let message = format!("At least {taken} imported. Run it again to complete it.");
                 Err(VerbError::Interrupted(message))
             }
-            Err(error) => Err(error.noting(self.taken_before(&imported))),
+            Err(error) => Err(error.with_note(self.taken_before(&imported))),
         }
     }
 
@@ -304,7 +304,9 @@ impl Import {
             );
         }
         let exit_code = u8::from(imported.refused > 0);
-        Reply::new(&ImportSummary { imported, announced }, text).noting(notes).ending(exit_code)
+        Reply::new(&ImportSummary { imported, announced }, text)
+            .with_notes(notes)
+            .with_exit_code(exit_code)
     }
 }
 

@@ -24,6 +24,7 @@ mod context;
 mod diff_query;
 pub mod doctor;
 mod edit;
+mod edit_conflict;
 pub mod editor;
 mod entry_draft;
 mod entry_fields;
@@ -63,7 +64,6 @@ mod promote;
 mod promotion_ledger;
 pub mod read_limited;
 mod render_entry;
-mod resolve;
 mod review_proposal;
 pub mod rule_gate;
 mod sanitize;
@@ -204,20 +204,20 @@ impl Reply {
     }
 
     /// Adds notes for standard error.
-    fn noting(mut self, notes: String) -> Self {
+    fn with_notes(mut self, notes: String) -> Self {
         self.notes = harmless(notes);
         self
     }
 
     /// Adds a remark for people. Programs find the same fact in the JSON form, and it does not
     /// explain the exit code.
-    pub fn remarking(mut self, remark: String) -> Self {
+    pub fn with_remark(mut self, remark: String) -> Self {
         self.remark = harmless(remark);
         self
     }
 
     /// Sets the exit code.
-    fn ending(mut self, exit_code: u8) -> Self {
+    fn with_exit_code(mut self, exit_code: u8) -> Self {
         self.exit_code = exit_code;
         self
     }
@@ -323,7 +323,7 @@ pub enum VerbError {
 
 impl VerbError {
     /// Adds a sentence for the operator.
-    fn noting(self, note: String) -> Self {
+    fn with_note(self, note: String) -> Self {
         Self::Noted { error: Box::new(self), note }
     }
 }

@@ -116,7 +116,7 @@ impl Args {
             Some(MaintainVerb::List(listing)) => {
                 let status: MaintenanceStatus = client.get(&listing.path()).await?;
                 let text = listing.listed(&status);
-                Ok(Reply::new(&status, text).noting(listing.more(&status)))
+                Ok(Reply::new(&status, text).with_notes(listing.more(&status)))
             }
             Some(MaintainVerb::Undo(one)) => decide(client, one.number, "undo").await,
             Some(MaintainVerb::Accept(one)) => decide(client, one.number, "accept").await,

@@ -257,7 +257,7 @@ impl SyncArgs {
         }
         let _ = writeln!(text, "{}", moved(&synced));
         let is_equal = synced.peers.iter().all(|peer| peer.connected && peer.sync == "equal");
-        Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
+        Ok(Reply::new(&synced, text).with_exit_code(u8::from(!is_equal)))
     }
 }
 

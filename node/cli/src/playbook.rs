@@ -294,7 +294,7 @@ fn settle<T>(draft: Option<Draft>, sent: Result<T, VerbError>) -> Result<T, Verb
             Ok(done)
         }
         (Some(draft), Err(error)) => {
-            Err(error.noting(format!("Your text is kept in {}.", draft.file().display())))
+            Err(error.with_note(format!("Your text is kept in {}.", draft.file().display())))
         }
     }
 }
@@ -356,7 +356,7 @@ impl PlaybookShowArgs {
                 shown.waiting
             );
         }
-        Ok(Reply::new(&shown, text).noting(notes))
+        Ok(Reply::new(&shown, text).with_notes(notes))
     }
 
     async fn blame(self, client: &Client) -> Result<Reply, VerbError> {

@@ -1,6 +1,6 @@
 //! Renders an entry for a terminal: one line in a list, or all rows of it.
 
-use super::resolve::label;
+use super::edit_conflict::label;
 use super::sanitize::{harmless, printable};
 use super::timestamp::{day, moment};
 use klnode_api_types::{

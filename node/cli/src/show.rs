@@ -290,8 +290,8 @@ impl EntryListArgs {
         }
         // An empty later page is no miss: earlier pages may have held entries.
         let is_missed = count == 0 && is_chosen && is_first;
-        let reply = Reply::new(&Page { list, left_out }, text).noting(notes);
-        Ok(if is_missed { reply.ending(1) } else { reply })
+        let reply = Reply::new(&Page { list, left_out }, text).with_notes(notes);
+        Ok(if is_missed { reply.with_exit_code(1) } else { reply })
     }
 }
 

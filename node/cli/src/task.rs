@@ -163,7 +163,7 @@ impl TaskVerb {
                 let begun: Task = client.send_json(Method::POST, "/v1/tasks", &new).await?;
                 let text = format!("{}\n", begun.task);
                 let notes = finding::handed_down(&begun) + &handed_conclusions(&begun);
-                Ok(Reply::new(&begun, text).noting(notes))
+                Ok(Reply::new(&begun, text).with_notes(notes))
             }
             Self::Finish(finish) => finish.run(client).await,
             Self::List(TaskListArgs { limit, open }) => {
@@ -203,7 +203,7 @@ impl Finish {
             text.push_str(&adoption::report(&whole));
         }
         let reply = Reply::new(&done, text);
-        Ok(if overruling(&done, outcome).is_some() { reply.ending(1) } else { reply })
+        Ok(if overruling(&done, outcome).is_some() { reply.with_exit_code(1) } else { reply })
     }
 }
 

@@ -62,14 +62,14 @@ pub struct AuditPage {
     /// Number of entries by reviewer.
     pub reviewers: BTreeMap<String, u64>,
     /// The rule violations found.
-    pub marked: Vec<AuditFinding>,
+    pub marked: Vec<AuditViolation>,
     /// The cursor of the next page; `None` if this is the last one.
     pub next: Option<EntryId>,
 }
 
 /// A rule violation of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditFinding {
+pub struct AuditViolation {
     pub entry: EntryId,
     pub code: String,
     pub title: String,
@@ -217,7 +217,7 @@ impl ReadContext<'_> {
             *survey.tags.entry(first).or_default() += 1;
         }
         for mark in audit::marks(&facts, &self.reader.numbers.survey) {
-            survey.marked.push(AuditFinding {
+            survey.marked.push(AuditViolation {
                 entry: found.entry,
                 code: found.code(),
                 title: found.view.text(Register::TITLE).unwrap_or_default().to_owned(),
@@ -386,6 +386,6 @@ fn why(
         AuditRule::Stale if facts.status != Status::Stale => {
             format!("of a reviewer, and not confirmed for {} days", facts.unconfirmed_days)
         }
-        AuditRule::Stale => maintenance::stale::why(found.assessment.standing.reason),
+        AuditRule::Stale => maintenance::stale_report::why(found.assessment.standing.reason),
     }
 }

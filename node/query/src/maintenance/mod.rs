@@ -11,7 +11,7 @@ mod changes;
 mod contradictions;
 mod cooccurrence;
 mod duplicates;
-pub(super) mod stale;
+pub(super) mod stale_report;
 
 use super::{ReadContext, Reader};
 use klnode_config::sections as of;

@@ -132,7 +132,7 @@ impl ConflictEditor {
             Err(error) => {
                 let files: Vec<String> =
                     drafts.iter().map(|draft| draft.file().display().to_string()).collect();
-                Err(error.noting(format!("Your text is kept in {}.", files.join(", "))))
+                Err(error.with_note(format!("Your text is kept in {}.", files.join(", "))))
             }
         }
     }
@@ -231,7 +231,7 @@ async fn send(
         );
     }
     let notes = flagged(&resolved.flags, resolved.held, &resolved.code);
-    Ok(Reply::new(&resolved, text).noting(notes))
+    Ok(Reply::new(&resolved, text).with_notes(notes))
 }
 
 #[cfg(test)]
