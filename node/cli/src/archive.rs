@@ -124,7 +124,7 @@ async fn unchanged(
 async fn stale_entries(workspace: &str, client: &Client) -> Result<Vec<EntryIdentity>, VerbError> {
     let (mut found, mut after) = (Vec::new(), String::new());
     loop {
-        let page: AuditReportPage = client.get(&format!("/v1/survey?{after}{workspace}")).await?;
+        let page: AuditReportPage = client.get(&format!("/v1/audit?{after}{workspace}")).await?;
         let stale = page.marked.into_iter().filter(|one| one.mark == AuditRule::Stale.name());
         let own = stale.filter(|one| one.by.is_none());
         found.extend(own.map(|one| EntryIdentity { id: one.id, code: one.code }));

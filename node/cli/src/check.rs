@@ -109,16 +109,16 @@ impl Args {
             .any(|part| self.has(*part))
         {
             let workspace = self.workspace.clone();
-            let surveyed = audit::survey(workspace, checkout.clone(), client, progress).await?;
+            let totals = audit::totals(workspace, checkout.clone(), client, progress).await?;
             if self.has(CheckPart::Rules) {
-                sections.push((CheckPart::Rules, surveyed.rules()));
+                sections.push((CheckPart::Rules, totals.rules()));
             }
             if self.has(CheckPart::Drift) {
-                sections.push((CheckPart::Drift, surveyed.drift()));
+                sections.push((CheckPart::Drift, totals.drift()));
             }
             if self.has(CheckPart::Limits) {
                 let proposal = self.proposal.as_deref();
-                sections.push((CheckPart::Limits, surveyed.health(client, proposal).await?));
+                sections.push((CheckPart::Limits, totals.health(client, proposal).await?));
             }
         }
         if self.parts.contains(&CheckPart::Anchors) || (self.is_whole() && checkout.is_some()) {
@@ -146,14 +146,14 @@ impl Args {
             let workspace = self.workspace.as_deref();
             replies.push(commit_norms::run(range, &folder, workspace, client).await?);
         }
-        let needs_survey = self.gates.iter().any(|gate| gate.rule().is_some());
-        let surveyed = match needs_survey {
-            true => Some(audit::survey(self.workspace, None, client, progress).await?),
+        let needs_audit = self.gates.iter().any(|gate| gate.rule().is_some());
+        let totals = match needs_audit {
+            true => Some(audit::totals(self.workspace, None, client, progress).await?),
             false => None,
         };
         for gate in self.gates {
-            let reply = match gate.rule().zip(surveyed.as_ref()) {
-                Some((rule, surveyed)) => surveyed.gate(gate.name(), rule),
+            let reply = match gate.rule().zip(totals.as_ref()) {
+                Some((rule, totals)) => totals.gate(gate.name(), rule),
                 None => {
                     let violations = rule_gate::schema_violations(client).await?;
                     audit::gate_reply(gate.name(), &violations.iter().collect::<Vec<_>>())

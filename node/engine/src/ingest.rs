@@ -523,9 +523,8 @@ pub fn workspace_of_erased(row: Option<&ViewRow>, record: &Record) -> Option<Wor
 /// Whether a peer receives retractions and tombstones of an entry: some record of it passed between
 /// the two nodes. If the entry is private to this person, a record must have gone out; the peer's
 /// own deliveries prove nothing then, because any peer can guess the id of an import.
-pub fn receives_removals(release: ReleaseRow, is_private_to_owner: bool) -> bool {
-    release.out != ReleaseState::Never
-        || (release.back != ReleaseState::Never && !is_private_to_owner)
+pub fn receives_removals(release: ReleaseRow, is_private: bool) -> bool {
+    release.out != ReleaseState::Never || (release.back != ReleaseState::Never && !is_private)
 }
 
 /// The facets that merging a record has to read: its own, and for claims also retractions.

@@ -190,9 +190,8 @@ fn bytes_for(
     for (entry, of_entry) in bytes_read.into_iter().filter(|(_, bytes)| *bytes > 0) {
         let row = Error::unless_damaged(snapshot.release(peer, entry))?.unwrap_or_default();
         let held = Error::unless_damaged(snapshot.view_row(entry))?.flatten();
-        let is_private_to_owner =
-            is_private_to_owner(held.and_then(|held| held.workspace), is_mine);
-        bytes += if receives_removals(row, is_private_to_owner) { of_entry } else { 0 };
+        let is_private = is_private_to_owner(held.and_then(|held| held.workspace), is_mine);
+        bytes += if receives_removals(row, is_private) { of_entry } else { 0 };
     }
     Ok(bytes)
 }

@@ -110,9 +110,9 @@ impl StoreView {
 
     /// True if an entry stays on this person's nodes and a peer was never involved with it.
     pub(super) fn stays_here(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
-        let is_private_to_owner =
+        let is_private =
             is_private_to_owner(self.workspace_of(entry)?, self.membership.mine.contains(&peer));
-        Ok(is_private_to_owner && !self.snapshot.release(peer, entry)?.has_passed())
+        Ok(is_private && !self.snapshot.release(peer, entry)?.has_passed())
     }
 
     /// The distance of an author from this node.
@@ -395,8 +395,8 @@ impl StoreAccess for StoreView {
     ) -> Result<Option<RawProof>, StoreUnavailable> {
         let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
         let row = self.snapshot.release(peer, proof.entry())?;
-        let is_private_to_owner = is_private_to_owner(self.workspace_of(proof.entry())?, false);
-        let may_see = self.is_mine(peer) || receives_removals(row, is_private_to_owner);
+        let is_private = is_private_to_owner(self.workspace_of(proof.entry())?, false);
+        let may_see = self.is_mine(peer) || receives_removals(row, is_private);
         Ok(may_see.then(|| proof.to_raw()))
     }
 

@@ -113,7 +113,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
         .routes(routes!(briefing::briefing))
-        .routes(routes!(audit::survey))
+        .routes(routes!(audit::audit))
         .routes(routes!(insights::list))
         .routes(routes!(insights::show))
         .routes(routes!(insights::dismiss))

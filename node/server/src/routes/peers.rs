@@ -388,10 +388,8 @@ pub(super) async fn receipts(
     let mut peers = Vec::new();
     for (key, row) in &membership.peers {
         let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
-        let is_private_to_owner = is_private_to_owner(workspace, membership.mine.contains(key));
-        if !receipt.is_upstream
-            && !receives_removals(snapshot.release(*key, entry)?, is_private_to_owner)
-        {
+        let is_private = is_private_to_owner(workspace, membership.mine.contains(key));
+        if !receipt.is_upstream && !receives_removals(snapshot.release(*key, entry)?, is_private) {
             continue;
         }
         // The peer that sent the tombstone had erased the entry by then.
