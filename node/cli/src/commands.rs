@@ -28,7 +28,7 @@ pub enum Verb {
     /// The node serves the page on a random port of this machine, and only after this command. A
     /// code opens the page once, within 30 seconds; the browser reads it from a file that only you
     /// can read. The session acts as you and ends with the node. Acts that need the passphrase of
-    /// your own key stay in the terminal.
+    /// the person's key stay in the terminal.
     ///
     /// Example: klnode ui
     Ui(ui::Args),
@@ -122,7 +122,7 @@ pub enum Verb {
     /// Report whether an entry helped, misled or still holds.
     ///
     /// A confirmation outside a task, or in a task that was served the entry, counts separately: it
-    /// may be an echo. A confirmation with your own key (`--confirm --as-person`) is always
+    /// may be an echo. A confirmation with the person's key (`--confirm --as-person`) is always
     /// evidence.
     ///
     /// Example: klnode feedback L-7F3K --helpful
@@ -224,7 +224,7 @@ pub enum Verb {
     ///
     /// Example: klnode eval queries.jsonl --compare
     Eval(eval::Args),
-    /// Create and show your personal key, or replace a lost node key.
+    /// Create and show the person's key, or replace a lost node key.
     ///
     /// Once there is a person's key, every command that opens the node to others needs its
     /// passphrase, so a program that runs as you cannot do it.
