@@ -438,7 +438,7 @@ fn note_unused(global: &Global) {
         global.set.iter().filter_map(|assignment| Some(assignment.split_once('=')?.0.trim()));
     for key in keys.filter(|key| *key != "api.socket") {
         say(&klnode_cli::harmless(format!(
-            "warning: --set {key} only affects a node that is started with it\n"
+            "--set {key} has no effect on a running node. Restart the node with it.\n"
         )));
     }
 }

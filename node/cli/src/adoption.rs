@@ -26,7 +26,7 @@ pub struct AdoptionArgs {
     /// they were not tested together.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub composite: Vec<String>,
-    /// Entries about another question that answered by the way, separated by commas. They count
+    /// Entries that answered another question than yours, separated by commas. They count
     /// half.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub incidental: Vec<String>,
@@ -150,7 +150,7 @@ fn adopted(entry: &TaskEntry) -> Option<String> {
         "dismissed" => "dismissed: it contradicted the observations",
         "partial" => "applied in part; open",
         "composite" => "part of a composite answer",
-        "incidental" => "an answer by the way, with less weight",
+        "incidental" => "an answer to another question, with less weight",
         _ => return None,
     };
     let note = entry.note.as_deref().map(|note| format!(": {}", printable(note)));

@@ -406,7 +406,10 @@ fn measured(measures: &[Measure], totals: &AuditTotals) -> String {
                 writeln!(text, "Too many entries are stale: `klnode check drift` lists them.")
             }
             Aspect::Disputed => {
-                writeln!(text, "Too many entries are disputed: `klnode check drift` lists them.")
+                writeln!(
+                    text,
+                    "Too many entries are contradicted or have an edit conflict: `klnode check drift` lists them."
+                )
             }
             Aspect::Bloated => {
                 writeln!(text, "Some tags have too many entries: `klnode check drift` lists them.")

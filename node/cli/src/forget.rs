@@ -63,9 +63,9 @@ impl Forget {
         let done: ChangeResult = waiting(under_way, progress, asked).await?;
         let what = match (done.before, self.now) {
             (false, false) => "forgotten",
-            (false, true) => "forgotten, and gone from every file here",
+            (false, true) => "forgotten and erased from every file of this node",
             (true, false) => "was forgotten before",
-            (true, true) => "was forgotten before, and is gone from every file here",
+            (true, true) => "was forgotten before, and is erased from every file of this node",
         };
         let reply = removal_reply(&done, what);
         let note = format!(

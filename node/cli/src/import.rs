@@ -277,7 +277,7 @@ impl Import {
             );
         }
         if let Some(line) = imported.stopped {
-            let _ = writeln!(text, "stopped at line {line}");
+            let _ = writeln!(text, "The import stopped at line {line}.");
         }
         let mut notes = String::new();
         for problem in &imported.problems {

@@ -204,7 +204,7 @@ fn decided(decision: PeerDecision, peer: &Peer) -> String {
         PeerDecision::Approve if peer.mine => "is approved: another machine of yours",
         PeerDecision::Approve if !peer.workspaces.is_empty() => {
             let shared = peer.workspaces.join(", ");
-            return format!("is approved: member of {shared}, no machine of yours");
+            return format!("is approved: member of {shared}, not one of your machines");
         }
         PeerDecision::Approve => {
             "is approved: neither yours nor a member of a workspace, until it joins with a ticket \
@@ -218,8 +218,8 @@ fn decided(decision: PeerDecision, peer: &Peer) -> String {
         PeerDecision::Block => "is blocked",
         PeerDecision::Unblock => "is no longer blocked",
         PeerDecision::Vouch => {
-            "is vouched for: this counts as three successes here, which fade; `klnode peer show` \
-             has its trust"
+            "is vouched for: this counts as three successes on this node; the effect decays. \
+             `klnode peer show` has its trust"
         }
         PeerDecision::Unvouch => "is no longer vouched for",
         PeerDecision::Remove => {
@@ -303,7 +303,11 @@ mod tests {
         let refused = peer("refused", false, &[]);
         for (decision, peer, expect) in [
             (PeerDecision::Approve, &own, "is approved: another machine of yours"),
-            (PeerDecision::Approve, &member, "is approved: member of team, no machine of yours"),
+            (
+                PeerDecision::Approve,
+                &member,
+                "is approved: member of team, not one of your machines",
+            ),
             (
                 PeerDecision::Approve,
                 &bare,

@@ -365,10 +365,10 @@ klnode 1.2.3 is running.
   health 2 things need your attention: 3 records in quarantine; v m (bbbbbbbb) waits
   person none: the node is unprotected; run `klnode identity new`
   reach  /ip4/10.0.0.1/tcp/4600
-  peer   laptop (aaaaaaaa): connected, equal at 1970-01-01 00:00:00 UTC
+  peer   laptop (aaaaaaaa): connected, in sync at 1970-01-01 00:00:00 UTC
   peer   v m (bbbbbbbb): waits for `klnode peer approve`
   peer   hub (cccccccc): asked; its operator has not approved yet
-  peer   nas (dddddddd): not connected, last equal at 1970-01-01 00:00:00 UTC, 2 records refused
+  peer   nas (dddddddd): not connected, last in sync at 1970-01-01 00:00:00 UTC, 2 records refused
 ";
         assert_eq!(screen(&status), told);
     }

@@ -231,16 +231,13 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
     for credit in &done.credits {
         let why = match credit.named {
             true if done.avoided.contains(&credit.id) => "a spike avoided",
-            true if credit.incidental => "an answer by the way",
-            true => "named as used",
+            true if credit.incidental => "an answer to another question",
+            true => "reported as used",
             false => "among the first served",
         };
-        let place = credit.rank + 1;
-        let _ = writeln!(
-            text,
-            "  {}  +{:.3} {to}: {why}, in place {place}",
-            credit.code, credit.amount
-        );
+        let rank = credit.rank + 1;
+        let _ =
+            writeln!(text, "  {}  +{:.3} {to} ({why}; rank {rank})", credit.code, credit.amount);
     }
     let code = |id: &String| done.codes.get(id).unwrap_or(id).clone();
     for entry in done.unserved.iter().map(code) {

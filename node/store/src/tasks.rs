@@ -141,7 +141,7 @@ pub enum EntryFeedback {
     /// It is one of several entries that answer together, untested as a unit.
     #[serde(rename = "c")]
     Composite,
-    /// It answered by the way, although it is about another question.
+    /// It answered another question than the one asked.
     #[serde(rename = "i")]
     Incidental,
 }
