@@ -60,7 +60,7 @@ pub struct Add {
     /// The title, on one line.
     #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
-    /// The content.
+    /// The content, instead of writing it in the editor or in a file.
     #[arg(long, allow_hyphen_values = true)]
     pub content: Option<String>,
     /// lesson, skill, experience, spike, finding, norm, entity, relation, signal, friction,

@@ -74,7 +74,7 @@ impl AdoptionArgs {
     }
 }
 
-/// Splits `CODE=TEXT`.
+/// Splits the value `CODE=TEXT` of a flag into its two parts.
 fn pair(flag: &str, text: &str) -> Result<(String, String), VerbError> {
     split_code(text).ok_or_else(|| {
         let example = "--partial S-7F3KQ2MX=\"it was measured with one writer\"";

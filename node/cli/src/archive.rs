@@ -20,7 +20,7 @@ const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 #[derive(Debug, Default, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["entry", "thread", "older_than", "stale"])))]
 pub struct Archive {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: Option<String>,
     /// Every entry of this thread instead.
     #[arg(long)]

@@ -37,7 +37,7 @@ const CHANGES: [&str; 15] = [
 #[command(group(ArgGroup::new("settles").args(["take", "resolve", "superseded_by"])
     .conflicts_with("changes")))]
 pub struct Edit {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// The new title.
     #[arg(long, allow_hyphen_values = true)]

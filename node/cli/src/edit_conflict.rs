@@ -61,7 +61,7 @@ fn target(entry: &str, as_person: bool) -> Result<String, VerbError> {
 
 /// An entry whose edit conflict is settled in an editor.
 pub(super) struct ConflictEditor {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub(super) entry: String,
     /// The only field to settle; all fields with versions if there is none.
     pub(super) field: Option<String>,

@@ -17,7 +17,7 @@ use klnode_text::plural;
 /// The entry to erase, and how.
 #[derive(Debug, clap::Args)]
 pub struct Forget {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// Do not ask for confirmation.
     #[arg(long)]

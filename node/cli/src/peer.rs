@@ -99,7 +99,7 @@ pub enum PeerVerb {
 /// The peer to vouch for.
 #[derive(Debug, clap::Args)]
 pub struct Vouch {
-    /// The peer.
+    /// The peer to vouch for.
     #[command(flatten)]
     pub peer: OnePeer,
     /// Withdraw the vouch.
@@ -107,7 +107,7 @@ pub struct Vouch {
     pub undo: bool,
 }
 
-/// One peer.
+/// The peer that a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct OnePeer {
     /// Its name, its key or peer id, or the beginning of its key.

@@ -219,7 +219,9 @@ fn imported(source: &ImportedSource) -> Vec<(&'static str, String)> {
 /// The prior evidence in the confidence.
 pub(super) fn prior_evidence(prior: &Prior) -> String {
     let Prior { alpha, beta } = prior;
-    format!("prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; verifies nothing")
+    format!(
+        "prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; does not count as verification"
+    )
 }
 
 /// The last confirmation, and the number of tasks without use before the entry is archived.

@@ -90,7 +90,7 @@ fn index(index: &IndexStatus) -> String {
 /// The entry to show.
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// Also print untrusted text into a pipe. A terminal always shows it.
     #[arg(long)]

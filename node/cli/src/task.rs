@@ -143,7 +143,7 @@ pub struct TaskListArgs {
     pub open: bool,
 }
 
-/// One task.
+/// The task that a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct OneTask {
     /// Its name, as `task begin` printed it.

@@ -126,7 +126,7 @@ pub struct PartRow {
 /// Feedback about an entry when a task is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryFeedback {
-    /// It helped.
+    /// The agent used the entry, and it helped.
     #[serde(rename = "u")]
     Used,
     /// It was dismissed because it contradicted what the agent observed.
