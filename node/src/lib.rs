@@ -31,9 +31,10 @@ pub use embedder::built_in_transformer;
 use home::{Home, HomeError};
 use klnode_api_types::headers::COMMAND_LINE;
 use klnode_cli::backup::BackupVerb;
-use klnode_cli::check::{self, CheckPart};
+use klnode_cli::check::{self, CheckPart, Measurement};
 use klnode_cli::generate::GenerateVerb;
 use klnode_cli::identity::IdentityVerb;
+use klnode_cli::usage::StatusReport;
 use klnode_cli::watch::{Watch, WatchFormat};
 use klnode_cli::{self, Cli, Editor, Global, OutputReader, Reply, Verb, VerbContext, VerbError};
 use klnode_client::{Client, ClientError};
@@ -321,7 +322,9 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError
             answer(backup_file::restore(&args, &home, global)?, global)
         }
         Verb::Identity(verb) => answer(identity(&verb, &home, layered.config(), global)?, global),
-        Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
+        Verb::Check(check::Args { measurement: Some(Measurement::Eval(args)), .. }) => {
+            answer(eval::eval(args, &home, layered.config())?, global)
+        }
         Verb::Check(args) => answer(check(args, &home, &layered, None, global)?, global),
         Verb::List(list) if list.watch().is_some() => {
             let (client, watch) = (client(&layered, &home), list.watch().unwrap_or_default());
@@ -384,7 +387,7 @@ fn ask_node(
     home: &Home,
     global: &Global,
 ) -> Result<Reply, ProgramError> {
-    if let Verb::Usage(args) = &mut verb {
+    if let Verb::Status { report: Some(StatusReport::Usage(args)) } = &mut verb {
         args.columns = columns();
     }
     let mut client = client(layered, home);
@@ -499,9 +502,13 @@ fn misconfigured(
             Ok(ControlFlow::Break(wrong.exit_code_and_hint().0))
         }
         // These act on the settings, so they must not run with others than the operator wrote.
-        (Verb::Serve | Verb::Eval(_) | Verb::Identity(IdentityVerb::Adopt(_)), _) | (_, None) => {
-            Err(wrong)
-        }
+        (
+            Verb::Serve
+            | Verb::Check(check::Args { measurement: Some(_), .. })
+            | Verb::Identity(IdentityVerb::Adopt(_)),
+            _,
+        )
+        | (_, None) => Err(wrong),
         (_, Some(known)) => {
             // Programs get the answer alone.
             if !global.json {

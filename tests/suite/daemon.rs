@@ -208,7 +208,7 @@ fn mistyped_flags_are_reported_before_missing_ones() {
         (&[&add[..], &["--outcome", "confirmed"]].concat()[..], "only a spike has one"),
         (&["list", "-n", "99999"], "The limit is 99999 entries; it must be 1 to 1000."),
         (&["task", "list", "-n", "1001"], "The limit is 1001 tasks; it must be 1 to 1000."),
-        (&["usage", "--log", "-n", "0"], "The limit is 0 answers; it must be 1 to 1000."),
+        (&["status", "usage", "--log", "-n", "0"], "The limit is 0 answers; it must be 1 to 1000."),
         (&["add", "--title", "t", "--evidence", "doc:x"], "`klnode add -` reads it from standard"),
     ] {
         let output = klnode(home.path()).args(words).current_dir(home.path()).output().unwrap();

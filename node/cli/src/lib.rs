@@ -94,6 +94,7 @@ use serde::Serialize;
 use serde_json::Value;
 use spinner::SharedProgress;
 use std::path::{Path, PathBuf};
+use usage::StatusReport;
 
 /// klnode: shared memory for coding agents and people, judged by use and synced peer to peer.
 ///
@@ -383,13 +384,16 @@ async fn dispatch(
         | Verb::Config(_)
         | Verb::Connect(_)
         | Verb::Hook(_)
-        | Verb::Eval(_)
+        | Verb::Check(check::Args { measurement: Some(_), .. })
         | Verb::Generate(_)
         | Verb::Identity(_)
         | Verb::Mcp(_) => {
             unreachable!("the application runs these itself")
         }
-        Verb::Status => show::status(client).await,
+        Verb::Status { report: None } => show::status(client).await,
+        Verb::Status { report: Some(StatusReport::Usage(usage)) } => {
+            usage.run(client, terminal).await
+        }
         Verb::Stop => stop::stop(client, home, progress).await,
         Verb::Ui(args) => args.run(client, terminal, home, progress).await,
         Verb::Add(add) => add.run(client, editor).await,
@@ -411,7 +415,6 @@ async fn dispatch(
         Verb::Check(check) => check.run(client, progress).await,
         Verb::Knowledge(verb) => verb.run(client, terminal, &program, progress).await,
         Verb::Maintain(args) => args.run(client, progress).await,
-        Verb::Usage(usage) => usage.run(client, terminal).await,
         Verb::Backup(BackupVerb::Create(create)) => create.run(client, progress).await,
         Verb::Backup(BackupVerb::Verify { .. } | BackupVerb::Restore(_)) => {
             unreachable!("these need no running node")
