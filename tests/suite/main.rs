@@ -104,6 +104,7 @@ mod process_resilience;
 mod prompt_context;
 mod quarantine_erase;
 mod reads_do_not_write;
+mod reference_pages;
 mod refusals_lifted;
 mod removals;
 mod replication;
