@@ -61,7 +61,7 @@ impl Facet {
     }
 
     /// True for facets that remove content: retractions and tombstones.
-    pub fn takes_back(self) -> bool {
+    pub fn is_retraction_or_tombstone(self) -> bool {
         matches!(self, Self::Retraction | Self::Tombstone)
     }
 }

@@ -191,7 +191,7 @@ fn parts(lost: &LostData) -> String {
 
 /// The exit code and the hint of a backup error. A path that is no file or no backup is an error in
 /// the arguments.
-pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) {
+pub(super) fn backup_exit_code_and_hint(error: &BackupError) -> (u8, Option<&'static str>) {
     match error {
         BackupError::Damaged { .. } => (1, Some("Use an older backup.")),
         BackupError::Newer { .. } => (1, Some("Upgrade klnode.")),
@@ -210,9 +210,9 @@ pub(super) fn backup_way_out(error: &BackupError) -> (u8, Option<&'static str>) 
 }
 
 /// The exit code and the hint of a restore error.
-pub(super) fn restore_way_out(error: &RestoreError) -> (u8, Option<&'static str>) {
+pub(super) fn restore_exit_code_and_hint(error: &RestoreError) -> (u8, Option<&'static str>) {
     let hint = match error {
-        RestoreError::Backup(error) => return backup_way_out(error),
+        RestoreError::Backup(error) => return backup_exit_code_and_hint(error),
         RestoreError::Running { .. } => Some("Run `klnode stop` first."),
         RestoreError::AnotherNode { .. } => Some(
             "Use another --home; or --as-this-node, which keeps its entries under another author; \

@@ -1,4 +1,4 @@
-//! `klnode eval`: starts a temporary node for a set that contains entries, and else asks the
+//! `klnode check eval`: starts a temporary node for a set that contains entries, and else asks the
 //! running one.
 
 use super::home::Home;

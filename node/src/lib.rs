@@ -31,9 +31,10 @@ pub use embedder::built_in_transformer;
 use home::{Home, HomeError};
 use klnode_api_types::headers::COMMAND_LINE;
 use klnode_cli::backup::BackupVerb;
-use klnode_cli::check::{self, CheckPart};
+use klnode_cli::check::{self, CheckPart, Measurement};
 use klnode_cli::generate::GenerateVerb;
 use klnode_cli::identity::IdentityVerb;
+use klnode_cli::usage::StatusReport;
 use klnode_cli::watch::{Watch, WatchFormat};
 use klnode_cli::{self, Cli, Editor, Global, OutputReader, Reply, Verb, VerbContext, VerbError};
 use klnode_client::{Client, ClientError};
@@ -117,21 +118,21 @@ impl ProgramError {
             Self::Verb(VerbError::Client(ClientError::Refused(detail))) => {
                 serde_json::json!(detail.kind)
             }
-            _ => kind(self.way_out().0).into(),
+            _ => kind(self.exit_code_and_hint().0).into(),
         }
     }
 
     /// The one table of exit codes and hints.
-    fn way_out(&self) -> (u8, Option<&str>) {
+    fn exit_code_and_hint(&self) -> (u8, Option<&str>) {
         match self {
-            Self::Noted { failure, .. } => failure.way_out(),
+            Self::Noted { failure, .. } => failure.exit_code_and_hint(),
             Self::Verb(VerbError::Noted { .. }) => unreachable!("it was made a failure of its own"),
             Self::Verb(VerbError::Client(error)) => (error.exit_code(), client_hint(error)),
             Self::Verb(VerbError::Input(_)) => (2, None),
             Self::Verb(VerbError::Failed(_)) => (1, None),
             Self::Verb(VerbError::Running(_)) => (1, Some("Run `klnode stop` first.")),
-            Self::Backup(error) => backup_file::backup_way_out(error),
-            Self::Restore(error) => backup_file::restore_way_out(error),
+            Self::Backup(error) => backup_file::backup_exit_code_and_hint(error),
+            Self::Restore(error) => backup_file::restore_exit_code_and_hint(error),
             Self::Verb(VerbError::Unconfirmed(_)) => {
                 (1, Some("Nothing was changed; --yes replaces the store without asking."))
             }
@@ -242,7 +243,7 @@ pub fn main(transformer: Option<PassageModel>) -> ExitCode {
     match run(verb, &global, started) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
-            let (code, hint) = failure.way_out();
+            let (code, hint) = failure.exit_code_and_hint();
             let start = || format!("Start one with `{}`.", start_hint::of(&global));
             let wants_node = failure.wants_node() && !is_stop;
             let hint = hint.map(str::to_owned).or_else(|| wants_node.then(start));
@@ -321,7 +322,9 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError
             answer(backup_file::restore(&args, &home, global)?, global)
         }
         Verb::Identity(verb) => answer(identity(&verb, &home, layered.config(), global)?, global),
-        Verb::Eval(args) => answer(eval::eval(args, &home, layered.config())?, global),
+        Verb::Check(check::Args { measurement: Some(Measurement::Eval(args)), .. }) => {
+            answer(eval::eval(args, &home, layered.config())?, global)
+        }
         Verb::Check(args) => answer(check(args, &home, &layered, None, global)?, global),
         Verb::List(list) if list.watch().is_some() => {
             let (client, watch) = (client(&layered, &home), list.watch().unwrap_or_default());
@@ -371,7 +374,7 @@ fn check(
     }
     if args.is_whole() && !has_node {
         let remark = "No node is running, so rules, drift, limits and anchors were not checked.\n";
-        return Ok(examined.remarking(remark.to_owned()));
+        return Ok(examined.with_remark(remark.to_owned()));
     }
     let examined = examined.headed(check::HOME_HEADING);
     Ok(examined.and(ask_node(Verb::Check(args), known, home, global)?))
@@ -384,7 +387,7 @@ fn ask_node(
     home: &Home,
     global: &Global,
 ) -> Result<Reply, ProgramError> {
-    if let Verb::Usage(args) = &mut verb {
+    if let Verb::Status { report: Some(StatusReport::Usage(args)) } = &mut verb {
         args.columns = columns();
     }
     let mut client = client(layered, home);
@@ -438,7 +441,7 @@ fn note_unused(global: &Global) {
         global.set.iter().filter_map(|assignment| Some(assignment.split_once('=')?.0.trim()));
     for key in keys.filter(|key| *key != "api.socket") {
         say(&klnode_cli::harmless(format!(
-            "warning: --set {key} only affects a node that is started with it\n"
+            "--set {key} has no effect on a running node. Restart the node with it.\n"
         )));
     }
 }
@@ -496,12 +499,16 @@ fn misconfigured(
             let reply = reply.ok_or_else(no_key)?;
             answer(reply, global)?;
             say(&report(&wrong, Some("Correct it; these are the defaults."), global));
-            Ok(ControlFlow::Break(wrong.way_out().0))
+            Ok(ControlFlow::Break(wrong.exit_code_and_hint().0))
         }
         // These act on the settings, so they must not run with others than the operator wrote.
-        (Verb::Serve | Verb::Eval(_) | Verb::Identity(IdentityVerb::Adopt(_)), _) | (_, None) => {
-            Err(wrong)
-        }
+        (
+            Verb::Serve
+            | Verb::Check(check::Args { measurement: Some(_), .. })
+            | Verb::Identity(IdentityVerb::Adopt(_)),
+            _,
+        )
+        | (_, None) => Err(wrong),
         (_, Some(known)) => {
             // Programs get the answer alone.
             if !global.json {

@@ -58,12 +58,12 @@ pub(super) fn start(
     setup: Setup,
     engine: &Handle,
     index: &Index,
-    upkeep: &Arc<Maintenance>,
+    maintenance: &Arc<Maintenance>,
 ) -> MaintenanceWorker {
     let (stop, stopped) = mpsc::channel();
-    let mut keeper = MaintenanceLoop::new(setup, engine, index, upkeep);
+    let mut keeper = MaintenanceLoop::new(setup, engine, index, maintenance);
     let thread = std::thread::Builder::new()
-        .name("klnode-upkeep".into())
+        .name("klnode-maintain".into())
         // `run` waits for an interval first, both at the start and after a panic.
         .spawn(move || supervise::restart_on_panic(WORKER, |_| keeper.run(&stopped)))
         .expect("the system has room for one more thread");
@@ -83,7 +83,7 @@ struct MaintenanceLoop {
     setup: Setup,
     engine: Handle,
     index: Index,
-    upkeep: Arc<Maintenance>,
+    maintenance: Arc<Maintenance>,
     pace: RewriteSchedule,
     calm: IdleTime,
 }
@@ -161,12 +161,12 @@ impl IdleTime {
 }
 
 impl MaintenanceLoop {
-    fn new(setup: Setup, engine: &Handle, index: &Index, upkeep: &Arc<Maintenance>) -> Self {
+    fn new(setup: Setup, engine: &Handle, index: &Index, maintenance: &Arc<Maintenance>) -> Self {
         Self {
             setup,
             engine: engine.clone(),
             index: index.clone(),
-            upkeep: upkeep.clone(),
+            maintenance: maintenance.clone(),
             pace: RewriteSchedule::default(),
             calm: IdleTime::default(),
         }
@@ -250,7 +250,8 @@ impl MaintenanceLoop {
             }
             let now = (self.setup.now)();
             let (engine, index) = (&self.engine, &self.index);
-            let ran = one_pass(engine, index, &self.upkeep, (service, None), now, PassMode::Do);
+            let ran =
+                one_pass(engine, index, &self.maintenance, (service, None), now, PassMode::Do);
             match ran {
                 Ok(ran) => {
                     let (examined, noted) = (ran.pass.examined, ran.numbers.len());
@@ -293,7 +294,7 @@ impl MaintenanceLoop {
 
     fn is_due(&self, service: Service) -> Result<bool, Error> {
         let snapshot = self.engine.store().snapshot()?;
-        self.upkeep.is_due(&snapshot, (self.setup.now)(), service)
+        self.maintenance.is_due(&snapshot, (self.setup.now)(), service)
     }
 }
 
@@ -383,7 +384,7 @@ mod tests {
         let starts = || {
             let setup = Setup::new(&Config::default().maintenance, now);
             let mut keeper =
-                MaintenanceLoop::new(setup, &service.engine, &service.index, &service.upkeep);
+                MaintenanceLoop::new(setup, &service.engine, &service.index, &service.maintenance);
             // The stop signal comes before the first interval.
             let (stop, stopped) = mpsc::channel();
             drop(stop);
@@ -419,12 +420,12 @@ mod tests {
         let (_folder, service, running) = started();
         let moment = Duration::from_millis(1);
         let setup = Setup { pause: moment, check_interval: moment, now: panicking };
-        let upkeep = start(setup, &service.engine, &service.index, &service.upkeep);
+        let maintenance = start(setup, &service.engine, &service.index, &service.maintenance);
         let (asked, patience) = (ASKED.0.lock().unwrap(), Duration::from_secs(60));
         let waited = ASKED.1.wait_timeout_while(asked, patience, |asked| *asked < 2).unwrap();
         assert!(!waited.1.timed_out(), "the worker did not continue");
         drop(waited);
-        upkeep.stop();
+        maintenance.stop();
         running.stop();
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct RunningNode {
     index: klnode_index::Running,
     findings: finding_worker::FindingWorker,
     replication: Option<klnode_replication::ReplicationThread>,
-    upkeep: Option<super::maintenance_worker::MaintenanceWorker>,
+    maintenance: Option<super::maintenance_worker::MaintenanceWorker>,
 }
 
 impl OpenNode {
@@ -90,12 +90,12 @@ impl OpenNode {
             now,
         });
         let params = klnode_query::maintenance::Params::new(&config.maintenance);
-        let upkeep = Arc::new(Maintenance::new(reader.clone(), params));
+        let maintenance = Arc::new(Maintenance::new(reader.clone(), params));
         let keeping = match network {
             NetworkMode::None => None,
             NetworkMode::Real => {
                 let setup = super::maintenance_worker::Setup::new(&config.maintenance, now);
-                Some(super::maintenance_worker::start(setup, &handle, &index.index(), &upkeep))
+                Some(super::maintenance_worker::start(setup, &handle, &index.index(), &maintenance))
             }
         };
         let service = Service {
@@ -111,19 +111,19 @@ impl OpenNode {
             policy: Arc::new(policy),
             person: Arc::new(Person::new(&home.layout(), now())),
             marks: Arc::new(MarksKey::of(&home.key()?)),
-            upkeep,
+            maintenance,
             metrics: Arc::new(Metrics::default()),
             stop: Arc::new(Notify::new()),
         };
-        Ok((service, RunningNode { engine, index, findings, replication, upkeep: keeping }))
+        Ok((service, RunningNode { engine, index, findings, replication, maintenance: keeping }))
     }
 }
 
 impl RunningNode {
     /// Stops all threads in order, and closes the store after the last write.
     pub(super) fn stop(self) {
-        if let Some(upkeep) = self.upkeep {
-            upkeep.stop();
+        if let Some(maintenance) = self.maintenance {
+            maintenance.stop();
         }
         if let Some(replication) = self.replication {
             replication.stop();
@@ -145,7 +145,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, ProgramError> {
     let setup = Setup {
         key,
         entropy: Box::new(entropy),
-        judge: Box::new(klnode_query::inspect),
+        judge: Box::new(klnode_query::screen_record),
         durability: Durability::Durable,
         cooccurrence: klnode_query::cooccurrence(&config.cooccurrence),
         tasks: klnode_query::tasks(config),

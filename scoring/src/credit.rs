@@ -24,7 +24,7 @@ pub struct Params {
     pub unnamed_max: usize,
     /// Factor on the amount if the caller names no entry as used.
     pub unnamed_factor: f64,
-    /// Factor on the amount of an entry that answered by the way.
+    /// Factor on the amount of an entry that answered another question.
     pub incidental_factor: f64,
     /// Amount that explicit feedback adds.
     pub feedback: f64,
@@ -92,7 +92,7 @@ pub struct ServedRank {
 pub enum CreditReason {
     /// The entry was served and the caller named it as used.
     Named,
-    /// The caller named it as an answer by the way, to another question than its own.
+    /// The caller named it as an answer to another question than its own.
     Incidental,
     /// The caller named no entry, and this one was among the first served.
     AmongFirst,
@@ -103,7 +103,7 @@ pub enum CreditReason {
 pub struct NamedEntries<'a> {
     /// Entries that helped.
     pub used: &'a [EntryId],
-    /// Entries that answered by the way; they may be among the used ones, too.
+    /// Entries that answered another question; they may be among the used ones, too.
     pub incidental: &'a [EntryId],
 }
 

@@ -29,7 +29,7 @@ pub use evaluate::{PredicateOutcome, evaluate, evaluate_all};
 pub use freshness::{AnchorState, BrokenPredicate, PredicateCheck, check};
 pub use parse::{ATOMS_MAX, DEPTH_MAX, ParseError, TEXT_BYTES_MAX};
 pub use read_cache::Params;
-pub use reason::{AtomFinding, AtomReason};
+pub use reason::{AtomReason, AtomResult};
 
 use bounded_regex::BoundedRegex;
 use glob::Glob;

@@ -107,14 +107,14 @@ impl ScanAxis {
 
 /// One match of one rule.
 #[derive(Clone, Debug)]
-pub struct ScanFinding {
+pub struct ScanMatch {
     /// The rule that matched.
     pub rule: &'static ScanRule,
     /// Byte range in the text, on character boundaries. It covers the whole of a secret.
     pub span: Range<usize>,
 }
 
-impl PartialEq for ScanFinding {
+impl PartialEq for ScanMatch {
     fn eq(&self, other: &Self) -> bool {
         self.rule.name == other.rule.name && self.span == other.span
     }
@@ -124,13 +124,13 @@ impl PartialEq for ScanFinding {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanReport {
     /// Findings, sorted by position.
-    pub findings: Vec<ScanFinding>,
+    pub findings: Vec<ScanMatch>,
     /// Severity of all findings together.
     pub verdict: Severity,
 }
 
 impl ScanReport {
-    fn new(mut findings: Vec<ScanFinding>) -> Self {
+    fn new(mut findings: Vec<ScanMatch>) -> Self {
         findings.sort_by_key(|finding| (finding.span.start, finding.span.end));
         let verdict = verdict(&findings);
         Self { findings, verdict }
@@ -143,7 +143,7 @@ impl ScanReport {
     }
 }
 
-fn verdict(findings: &[ScanFinding]) -> Severity {
+fn verdict(findings: &[ScanMatch]) -> Severity {
     let worst = findings.iter().map(|f| f.rule.severity).max().unwrap_or(Severity::Safe);
     let mut natures: Vec<ScanAxis> = findings
         .iter()
@@ -208,7 +208,7 @@ impl Scanner {
         let rule = |pattern: usize| self.rules[pattern];
         let findings = findings
             .into_iter()
-            .map(|found| ScanFinding { rule: rule(found.pattern), span: found.span });
+            .map(|found| ScanMatch { rule: rule(found.pattern), span: found.span });
         ScanReport::new(findings.collect())
     }
 }

@@ -7,7 +7,7 @@
 //! `contradiction`, which draw conclusions for two entries. This module does not depend on entries
 //! or vectors.
 
-mod canonical;
+mod canonical_form;
 mod direction;
 mod polarity;
 mod stem;
@@ -15,7 +15,7 @@ mod token;
 mod value;
 mod words;
 
-pub use canonical::canonical;
+pub use canonical_form::canonical;
 
 use direction::ReversedRelation;
 use polarity::{AntonymPairs, SignedContent};

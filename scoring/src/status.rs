@@ -167,7 +167,7 @@ pub enum StatusReason {
 /// Status of an entry, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusDecision {
-    /// Current status.
+    /// Status of the entry at the time of reading.
     pub status: Status,
     /// Reason for it.
     pub reason: StatusReason,

@@ -41,29 +41,29 @@ fn main() {
         (0..QUERIES).map(|_| timed_search(place, &texts, &mut random)).collect();
     let resident = node.resident().all;
     let start = Instant::now();
-    let mut upkeep = place.command();
+    let mut maintenance = place.command();
     // Output goes into a file: it may exceed the capacity of a pipe, which is not read before the
     // end.
     let told = tempfile::NamedTempFile::new().expect("a file");
     let written = told.reopen().expect("the same file");
-    upkeep.args(["maintain", "--all", "--json"]).stdout(written).stderr(Stdio::null());
-    let mut upkeep = upkeep.spawn().expect("runs");
+    maintenance.args(["maintain", "--all", "--json"]).stdout(written).stderr(Stdio::null());
+    let mut maintenance = maintenance.spawn().expect("runs");
     let (mut during, mut most) = (Vec::new(), resident);
-    while upkeep.try_wait().expect("a child").is_none() {
+    while maintenance.try_wait().expect("a child").is_none() {
         during.push(timed_search(place, &texts, &mut random));
         most = most.max(node.resident().all);
     }
     let took = start.elapsed();
     let told = std::fs::read(told.path()).expect("the output");
     let told: Value = serde_json::from_slice(&told).expect("a summary");
-    row(&format!("upkeep of {size}, all services"), took.as_secs_f64(), "s", "");
+    row(&format!("maintenance of {size}, all services"), took.as_secs_f64(), "s", "");
     row("of that merged", told["services"][0]["merged"].as_f64().unwrap_or(0.0), "", "");
     row("of that proposed", told["services"][0]["proposed"].as_f64().unwrap_or(0.0), "", "");
     row("resident before", resident, "MB", "");
-    row("upkeep adds, at its most", most - resident, "MB", MEMORY_ADDED_MAX);
+    row("maintenance adds, at its most", most - resident, "MB", MEMORY_ADDED_MAX);
     let [calm, busy] = [&mut before, &mut during].map(|times| percentile(times, 99.0));
-    row("search before upkeep, p99", calm, "ms", "");
-    row(&format!("search during upkeep, p99 of {}", during.len()), busy, "ms", "");
+    row("search before maintenance, p99", calm, "ms", "");
+    row(&format!("search during maintenance, p99 of {}", during.len()), busy, "ms", "");
     row("during over before", busy / calm.max(f64::EPSILON), "x", "at most 2");
 }
 

@@ -391,7 +391,7 @@ def prepare(nodes):
     first.start()
     wait_for(lambda: first.get(f"/v1/entries/{code}")["contested"], "the conflict arrives")
     for service in ["duplicates", "contradictions"]:
-        first.post("/v1/upkeep/run", dict(service=service))
+        first.post("/v1/maintenance/run", dict(service=service))
     first.post("/v1/entries", dict(sample_data.HELD, workspace="team"))
     return shared
 

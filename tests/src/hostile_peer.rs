@@ -1,7 +1,7 @@
 //! A hostile peer that speaks the protocol: it joins by a ticket and then runs one [`Attack`] over
 //! real connections, against a node that is not prepared for it.
 //!
-//! Tests use it against their own nodes, and `cargo run -p klnode-tests --bin hostile` runs it
+//! Tests use it against their own nodes, and `cargo run -p klnode-tests --bin attack` runs it
 //! against any node with a ticket.
 
 mod payloads;

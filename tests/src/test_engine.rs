@@ -150,7 +150,7 @@ impl Node {
     /// Starts a home with a fresh disk that runs with this configuration and scans every record.
     pub fn start_with_config(key_seed: u8, boot_seed: u64, config: &Config) -> Self {
         let setup = Setup {
-            judge: Box::new(klnode_query::inspect),
+            judge: Box::new(klnode_query::screen_record),
             tasks: klnode_query::tasks(config),
             cooccurrence: klnode_query::cooccurrence(&config.cooccurrence),
             ..setup(key_seed, boot_seed)

@@ -124,7 +124,7 @@ impl Served {
         let wakes = klnode_index::Wakes { head: handle.head(), membership: handle.membership() };
         let index = klnode_index::start(setup, handle.store().clone(), wakes).expect("starts");
         let params = maintenance::Params::new(&Config::default().maintenance);
-        let upkeep = Arc::new(maintenance::Maintenance::new(reader.clone(), params));
+        let maintenance = Arc::new(maintenance::Maintenance::new(reader.clone(), params));
         let service = Service {
             engine: handle,
             index: index.index(),
@@ -138,7 +138,7 @@ impl Served {
             now,
             person: Arc::new(Person::new(&Layout::new(folder.path()), now())),
             marks: Arc::new(MarksKey::of(&SecretKey::from_bytes(&[1; 32]))),
-            upkeep,
+            maintenance,
             metrics: Arc::new(Metrics::default()),
             stop: Arc::new(tokio::sync::Notify::new()),
         };

@@ -229,7 +229,7 @@ fn automatic_maintenance_is_reported_to_subscribers() {
     let (one, two) = (create(&node, "Bound the queue"), create(&node, "Bound the queue"));
     let mut live = Followed::new(&node, "");
     let run = |service: &str| {
-        let ran = node.json("POST", "/v1/upkeep/run", &json!({"service": service}));
+        let ran = node.json("POST", "/v1/maintenance/run", &json!({"service": service}));
         assert_eq!(ran.status, 200, "{}", ran.text());
         ran.json()
     };
@@ -238,7 +238,7 @@ fn automatic_maintenance_is_reported_to_subscribers() {
     let (seq, name, data) = live.next().unwrap();
     assert_eq!((seq, name.as_str(), &data["entry"]), (3, "entry", &json!(two)));
     let (id, name, data) = live.next().unwrap();
-    assert_eq!((id, name.as_str()), (0, "upkeep"), "it has no feed position");
+    assert_eq!((id, name.as_str()), (0, "maintenance"), "it has no feed position");
     assert_eq!((&data["number"], &data["matter"]), (&json!(1), &json!("sameness")));
     assert_eq!((&data["stage"], &data["service"]), (&json!("made"), &json!("duplicates")));
     let ids: Vec<&Value> = data["entries"].as_array().unwrap().iter().map(|of| &of["id"]).collect();
@@ -257,7 +257,7 @@ fn automatic_maintenance_is_reported_to_subscribers() {
     }
     run("duplicates");
     let (_, name, data) = late.next().unwrap();
-    assert_eq!((name.as_str(), &data["stage"]), ("upkeep", &json!("proposed")));
+    assert_eq!((name.as_str(), &data["stage"]), ("maintenance", &json!("proposed")));
     // A number that is not assigned yet is refused: the subscriber would wait in silence.
     let refused = |noted: u64| {
         let beyond = node.ask("GET", &format!("/v1/events?noted_since={noted}"), &[], b"");

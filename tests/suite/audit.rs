@@ -53,13 +53,13 @@ pub(super) fn contradict(node: &mut Node, one: EntryId, two: EntryId) {
         faded: Vec::new(),
         edges: Vec::new(),
     };
-    node.run(Command::Upkeep(Box::new(act))).unwrap();
+    node.run(Command::Maintenance(Box::new(act))).unwrap();
 }
 
 fn page(node: &Node, asked: AuditScope) -> AuditPage {
     let (snapshot, reader) = (node.engine.store().snapshot().unwrap(), node.reader());
     let reading = reader.at(&snapshot, node.now).unwrap();
-    reading.survey(asked, None, &Cancel::default()).unwrap()
+    reading.audit(asked, None, &Cancel::default()).unwrap()
 }
 
 /// Marks of an entry, and whether each blocks.
@@ -94,8 +94,8 @@ fn binding_entries_are_blocked_and_others_are_reported() {
     node.wait_days(91);
     let outdated = (AuditRule::Outdated, false);
     assert!(marks(&node, one).contains(&outdated) && !marks(&node, lesson).contains(&outdated));
-    let survey = page(&node, AuditScope::default());
-    let tally = survey.tally;
+    let found = page(&node, AuditScope::default());
+    let tally = found.tally;
     assert_eq!((tally.entries, tally.stale, tally.disputed), (4, 4, 3), "no entry was ever served");
     assert_eq!(tally.friction, 0, "it is no longer recent");
 }
@@ -120,9 +120,9 @@ fn members_entries_are_audited_without_blocking_and_non_members_are_not() {
     assert!(node.found(raw).is_foreign());
     assert_eq!(marks(&node, inside), [(AuditRule::Links, false)]);
     assert_eq!(marks(&node, outside), []);
-    let survey = page(&node, AuditScope::default());
-    assert_eq!((survey.tally.entries, survey.tally.friction), (1, 0));
-    assert_eq!(survey.marked[0].by.as_deref(), Some("member"), "the author is named");
+    let found = page(&node, AuditScope::default());
+    assert_eq!((found.tally.entries, found.tally.friction), (1, 0));
+    assert_eq!(found.marked[0].by.as_deref(), Some("member"), "the author is named");
     let elsewhere = AuditScope { workspace: Some(WorkspaceId::MAIN), ..AuditScope::default() };
     assert_eq!(page(&node, elsewhere).tally.entries, 0);
 }
@@ -163,8 +163,8 @@ fn duplicates_are_audited_once() {
     contradict(&mut node, two, other);
     assert_eq!(page(&node, AuditScope::default()).tally.entries, 3);
     node.claim(two, link(Relation::SAME_AS, one));
-    let survey = page(&node, AuditScope::default());
-    assert_eq!((survey.tally.entries, survey.tally.disputed), (2, 2));
+    let found = page(&node, AuditScope::default());
+    assert_eq!((found.tally.entries, found.tally.disputed), (2, 2));
     assert_eq!(
         marks(&node, one),
         [(AuditRule::Contradiction, false)],
@@ -186,7 +186,7 @@ fn pages_of_an_audit_add_up_and_report_totals_once() {
     let second = page(&node, AuditScope { after: Some(after), ..AuditScope::default() });
     assert_eq!((first.tally.entries, second.tally.entries), (1_000, 1));
     assert_eq!(second.next, None);
-    let beside = |survey: &AuditPage| (survey.tally.waiting, survey.tally.tasks);
+    let beside = |page: &AuditPage| (page.tally.waiting, page.tally.tasks);
     assert_eq!((beside(&first), beside(&second)), ((Some(0), 1), (None, 0)));
     let main = AuditScope { workspace: Some(WorkspaceId::MAIN), ..AuditScope::default() };
     assert_eq!(beside(&page(&node, main)), (None, 0), "these cover the whole node");

@@ -133,7 +133,10 @@ fn irreversible_verbs_ask_for_confirmation_and_name_the_entry() {
     let (ended, asked) = typed(home, &["forget", &one, "--now"], false);
     let (code, said) = ended.unwrap();
     assert_eq!(code, 0);
-    assert!(said.ends_with("  was forgotten before, and is gone from every file here\n"), "{said}");
+    assert!(
+        said.ends_with("  was forgotten before, and is erased from every file of this node\n"),
+        "{said}"
+    );
     assert!(asked.is_empty(), "{asked:?}");
     let (ended, asked) = typed(home, &["forget", &three, "--yes"], false);
     assert_eq!(ended.unwrap(), (0, format!("{three}  forgotten: Third\n")));

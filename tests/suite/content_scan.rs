@@ -18,7 +18,7 @@ use klnode_engine::{
 };
 use klnode_federation::proto::SyncState;
 use klnode_federation::sim::Knobs;
-use klnode_query::inspect;
+use klnode_query::screen_record;
 use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::team_fixture::Stranger;
 use klnode_tests::test_engine::{Node, Seeded, admit_all, lesson};
@@ -233,7 +233,7 @@ fn a_thousand_clean_entries_pass() {
 }
 
 fn scanning() -> Box<dyn RecordScreen> {
-    Box::new(inspect)
+    Box::new(screen_record)
 }
 
 fn with_content(text: &str) -> NewEntry {

@@ -160,11 +160,11 @@ fn a_pass_over_the_pairs_removes_decayed_ones_and_finds_clusters() {
     }
     let index = Indexed::start(&node);
     let params = Params { time_max: None, ..Params::new(&Config::default().maintenance) };
-    let upkeep = Maintenance::new(Arc::new(node.reader()), params);
+    let maintenance = Maintenance::new(Arc::new(node.reader()), params);
     let pass = |node: &Node| -> MaintenancePass {
         let snapshot = node.engine.store().snapshot().unwrap();
         let from = snapshot.service(Service::Pairs).unwrap();
-        upkeep.pass(&index.index(), &snapshot, node.now, Service::Pairs, from).unwrap()
+        maintenance.pass(&index.index(), &snapshot, node.now, Service::Pairs, from).unwrap()
     };
     let faded = |pass: &MaintenancePass| match &pass.act {
         MaintenanceCommand::Pass { faded, .. } => faded.clone(),
@@ -178,9 +178,13 @@ fn a_pass_over_the_pairs_removes_decayed_ones_and_finds_clusters() {
     // Five pairs, each in both directions.
     assert_eq!((first.examined, first.is_through), (10, true));
     assert_eq!(faded(&first), [(old.min(gone), old.max(gone))]);
-    assert_eq!(upkeep.clusters(), [often.to_vec()], "two that co-occurred once are no cluster");
+    assert_eq!(
+        maintenance.clusters(),
+        [often.to_vec()],
+        "two that co-occurred once are no cluster"
+    );
     assert_eq!(is_paired(&node, old, gone), [true, true], "a pass itself writes nothing");
-    node.run(Command::Upkeep(Box::new(first.act))).unwrap();
+    node.run(Command::Maintenance(Box::new(first.act))).unwrap();
     assert_eq!(is_paired(&node, old, gone), [false, false]);
     for (one, two) in [(old, kept), (often[0], often[1]), (often[1], often[2])] {
         assert_eq!(is_paired(&node, one, two), [true, true]);
@@ -189,7 +193,7 @@ fn a_pass_over_the_pairs_removes_decayed_ones_and_finds_clusters() {
     assert_eq!((second.examined, faded(&second)), (8, Vec::new()));
     node.wait_days(200);
     assert!(faded(&pass(&node)).is_empty(), "lower, but above the minimum");
-    assert!(upkeep.clusters().is_empty(), "entries that are no longer served form no cluster");
+    assert!(maintenance.clusters().is_empty(), "entries that are no longer served form no cluster");
 }
 
 #[test]

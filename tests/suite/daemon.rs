@@ -208,7 +208,7 @@ fn mistyped_flags_are_reported_before_missing_ones() {
         (&[&add[..], &["--outcome", "confirmed"]].concat()[..], "only a spike has one"),
         (&["list", "-n", "99999"], "The limit is 99999 entries; it must be 1 to 1000."),
         (&["task", "list", "-n", "1001"], "The limit is 1001 tasks; it must be 1 to 1000."),
-        (&["usage", "--log", "-n", "0"], "The limit is 0 answers; it must be 1 to 1000."),
+        (&["status", "usage", "--log", "-n", "0"], "The limit is 0 answers; it must be 1 to 1000."),
         (&["add", "--title", "t", "--evidence", "doc:x"], "`klnode add -` reads it from standard"),
     ] {
         let output = klnode(home.path()).args(words).current_dir(home.path()).output().unwrap();
@@ -247,7 +247,7 @@ fn a_file_in_place_of_the_socket_is_left_unchanged() {
     let refused = klnode(&folder.path().join("home")).args(["--set", &set]).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(
-        told(&refused).contains("a file that is not a socket is in the way"),
+        told(&refused).contains("the path holds a file that is not a socket"),
         "{}",
         told(&refused)
     );
@@ -430,7 +430,7 @@ fn a_setting_given_to_a_client_verb_is_reported_as_without_effect() {
         assert!(output.status.success(), "{}", told(&output));
         told(&output)
     };
-    let note = "warning: --set trust.hop_max only affects a node that is started with it\n";
+    let note = "--set trust.hop_max has no effect on a running node. Restart the node with it.\n";
     assert_eq!(status("trust.hop_max=2"), note);
     assert_eq!(status("api.socket=klnode.sock"), "");
     let set = ["--set", "trust.hop_max=2", "status", "--json"];

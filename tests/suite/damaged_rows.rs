@@ -413,7 +413,7 @@ fn is_named(nodes: &mut Cluster, at: usize) -> bool {
     let findings = klnode_doctor::store(&snapshot, Some(own), now, &mut watch).unwrap();
     let mut failed = findings
         .iter()
-        .filter(|one| one.verdict == klnode_api_types::health_check::CheckResult::Fail);
+        .filter(|one| one.verdict == klnode_api_types::health_check::CheckSeverity::Fail);
     failed.any(|one| one.check == "workspace" && one.says.contains("`team`"))
 }
 
@@ -477,7 +477,7 @@ fn event_subscribers_receive_all_intact_entries() {
     };
     let [one, two] = ["Bound the queue", "Bound the queue"].map(create);
     let third = create("Something else");
-    let ran = post("/v1/upkeep/run", &json!({"service": "duplicates"}));
+    let ran = post("/v1/maintenance/run", &json!({"service": "duplicates"}));
     assert_eq!(ran["noted"][0]["stage"], "made", "{ran}");
     node.stop();
     let database = Database::open(home.join("store.redb")).unwrap();
@@ -495,7 +495,7 @@ fn event_subscribers_receive_all_intact_entries() {
     let mut told = Vec::new();
     let noted = loop {
         let (_, name, data) = followed.next().unwrap();
-        if name == "upkeep" {
+        if name == "maintenance" {
             break data;
         }
         assert!(data["code"].as_str().unwrap().starts_with("L-"), "{data}");

@@ -209,8 +209,8 @@ fn a_node_that_starts_during_a_check_names_the_doctor() {
     });
     let said = said.expect("it was looked at");
     assert!(said.contains("Cannot use the home ") && said.contains("`klnode check`"), "{said}");
-    let is_fine = |finding: &klnode_api_types::health_check::Finding| {
-        finding.verdict != klnode_api_types::health_check::CheckResult::Fail
+    let is_fine = |finding: &klnode_api_types::health_check::CheckResult| {
+        finding.verdict != klnode_api_types::health_check::CheckSeverity::Fail
     };
     assert!(findings.unwrap().iter().all(is_fine), "the doctor continues");
 }
@@ -294,9 +294,9 @@ fn the_service_units_are_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("a home");
     let (systemd, install) = unit(&home, &["generate", "service", "--systemd"]);
-    crate::golden::check("service-systemd.txt", &(systemd + &install));
+    crate::golden_formats::check("service-systemd.txt", &(systemd + &install));
     let (launchd, install) = unit(&home, &["generate", "service", "--launchd"]);
-    crate::golden::check("service-launchd.txt", &(launchd + &install));
+    crate::golden_formats::check("service-launchd.txt", &(launchd + &install));
     assert!(!home.exists(), "printing creates nothing");
     let both = run(&home, &["generate", "service", "--systemd", "--launchd"]);
     assert_eq!(both.status.code(), Some(2));

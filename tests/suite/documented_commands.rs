@@ -3,10 +3,12 @@
 //!
 //! A command is `klnode` and its words: on a line of a code block, in backticks, or after `Example:` in the
 //! comment of a verb. Values are not checked, nor configuration keys. The page `docs/reference/commands.md` is
-//! made from the command line: `KLNODE_BLESS=1` writes it again.
+//! made from the command line: `KLNODE_BLESS=1` writes it again. The targets that a text names for cargo
+//! (`--bench NAME`) exist as well.
 
 use clap::{Arg, Command, CommandFactory};
 use klnode_tests::repo_source::{ROOT, Source, Violation, assert_none, repository};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Texts about other programs, about the past, or with wrong commands on purpose.
@@ -57,6 +59,68 @@ fn the_reference_lists_every_command_with_its_flags() {
         written == page,
         "run this test with KLNODE_BLESS=1; the first difference: {differing:?}"
     );
+}
+
+#[test]
+fn every_named_cargo_target_exists() {
+    let sources = &repository().sources;
+    let targets = targets(sources);
+    const NOT_CHECKED: [&str; 3] =
+        ["CHANGELOG.md", "docs/internals/history/", "tests/suite/documented_commands.rs"];
+    let is_excepted =
+        |source: &&Source| NOT_CHECKED.iter().any(|part| source.path.starts_with(part));
+    let named: Vec<_> = sources
+        .iter()
+        .filter(|source| !is_excepted(source))
+        .flat_map(|source| named_targets(source).into_iter().map(move |named| (source, named)))
+        .collect();
+    assert!(named.len() > 30, "only {} targets were found", named.len());
+    let wrong = named.iter().filter(|(_, (_, target))| !targets.contains(target)).map(
+        |(source, (line, (kind, name)))| {
+            let way_out = "name a target of a Cargo.toml";
+            Violation::new(&source.path, *line, format!("there is no {kind} `{name}`"), way_out)
+        },
+    );
+    assert_none(&wrong.collect::<Vec<_>>());
+}
+
+/// Kind and name of a cargo target, such as `bench` and `search`.
+type Target = (&'static str, String);
+
+/// The kinds of targets that texts name.
+const TARGET_KINDS: [&str; 3] = ["bench", "bin", "test"];
+
+/// The targets that the manifests declare.
+fn targets(sources: &[Source]) -> BTreeSet<Target> {
+    let mut found = BTreeSet::new();
+    for manifest in sources.iter().filter(|source| source.path.ends_with("Cargo.toml")) {
+        let mut section = "";
+        for line in manifest.text.lines() {
+            if line.starts_with('[') {
+                section = line.trim_matches(['[', ']']);
+            }
+            let name = line.strip_prefix("name = \"").and_then(|rest| rest.strip_suffix('"'));
+            let kind = TARGET_KINDS.into_iter().find(|kind| *kind == section);
+            found.extend(kind.zip(name.map(str::to_owned)));
+        }
+    }
+    found
+}
+
+/// The targets that a text names, each with its line: `--bench NAME`, `--bin NAME` and `--test NAME`.
+/// A placeholder has capitals.
+fn named_targets(source: &Source) -> Vec<(usize, Target)> {
+    let mut found = Vec::new();
+    for (at, line) in source.text.lines().enumerate() {
+        for kind in TARGET_KINDS {
+            for part in line.split(&format!(" --{kind} ")).skip(1) {
+                let is_part = |c: char| c.is_ascii_lowercase() || matches!(c, '_' | '-');
+                let name = part.split(|c: char| !is_part(c)).next().unwrap_or_default();
+                found.extend((!name.is_empty()).then(|| (at + 1, (kind, name.to_owned()))));
+            }
+        }
+    }
+    found
 }
 
 /// The reference page of all commands.
@@ -233,6 +297,19 @@ mod planted {
             problems("a.rs", "/// Example: klnode edit L-7 --rename x\n"),
             ["an unknown flag --rename"]
         );
+    }
+
+    #[test]
+    fn an_unknown_cargo_target_is_found() {
+        let manifest = "[package]\nname = \"a\"\n[[bench]]\nname = \"search\"\nharness = false\n";
+        let targets = targets(&[Source::new("a/Cargo.toml", manifest)]);
+        let text = "`cargo bench -p a --bench search` and `cargo bench --bench upkeep`\n\
+            cargo run --bin search -- --bench NAME\n";
+        let named = named_targets(&Source::new("a.md", text));
+        assert_eq!(named.len(), 3, "{named:?}");
+        let is_unknown = |(_, target): &&(usize, Target)| !targets.contains(target);
+        let unknown: Vec<_> = named.iter().filter(is_unknown).cloned().collect();
+        assert_eq!(unknown, [(1, ("bench", "upkeep".into())), (2, ("bin", "search".into()))]);
     }
 
     #[test]

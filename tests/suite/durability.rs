@@ -36,7 +36,7 @@ fn is_promised(command: &Command) -> bool {
     match command {
         Command::As { command, .. } => is_promised(command),
         Command::Peers(acts) => acts.iter().any(is_promised_of_peers),
-        Command::Upkeep(act) => match &**act {
+        Command::Maintenance(act) => match &**act {
             MaintenanceCommand::Pass { notes, over, .. } => !notes.is_empty() || !over.is_empty(),
             MaintenanceCommand::Undo(_)
             | MaintenanceCommand::Accept(_)
@@ -202,16 +202,17 @@ fn about_work(entry: EntryId, task: TaskId) -> Vec<Command> {
         FindingCommand::Show { of: task, to: task },
         FindingCommand::Settle(compared),
     ];
-    let upkeep = [pass(Vec::new()), pass(vec![1])];
+    let maintenance = [pass(Vec::new()), pass(vec![1])];
     let decided = [
         MaintenanceCommand::Undo(1),
         MaintenanceCommand::Accept(1),
         MaintenanceCommand::Dismiss(1),
     ];
     let findings = findings.map(|act| Command::Finding(Box::new(act)));
-    let upkeep = upkeep.into_iter().chain(decided).map(|act| Command::Upkeep(Box::new(act)));
+    let maintenance =
+        maintenance.into_iter().chain(decided).map(|act| Command::Maintenance(Box::new(act)));
     let tasks = tasks.map(|act| Command::Task(Box::new(act)));
-    findings.into_iter().chain(tasks).chain(upkeep).collect()
+    findings.into_iter().chain(tasks).chain(maintenance).collect()
 }
 
 fn about_peers(entry: EntryId, peer: AuthorId) -> Vec<Command> {

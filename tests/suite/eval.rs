@@ -1,4 +1,4 @@
-//! `klnode eval`: runs a query set against a temporary node and reports figures.
+//! `klnode check eval`: runs a query set against a temporary node and reports figures.
 
 use crate::support::process::{
     Running, eventually, json, klnode, printed, run, signal, start, text, told,
@@ -22,7 +22,7 @@ fn a_set_runs_on_a_temporary_node_and_refused_entries_are_named() {
     let file = folder.path().join("set.jsonl");
     std::fs::write(&file, SET).unwrap();
     let (home, file) = (folder.path().join("home"), file.to_str().unwrap().to_owned());
-    let told = json(&home, &["eval", &file]);
+    let told = json(&home, &["check", "eval", &file]);
     let report = &told["reports"][0];
     assert_eq!((&told["entries"], &told["refused"]), (&4.into(), &serde_json::json!(["d"])));
     // Of three answers two can be found, and both come first.
@@ -30,7 +30,7 @@ fn a_set_runs_on_a_temporary_node_and_refused_entries_are_named() {
     assert_eq!(share(&report["recall"]["at_1"]), 2.0, "{told}");
     assert_eq!(report["abstained"]["off-topic"], 1.0, "{told}");
     assert!(!home.exists(), "it uses a temporary home");
-    let text = printed(&run(&home, &["eval", &file, "--compare"]));
+    let text = printed(&run(&home, &["check", "eval", &file, "--compare"]));
     assert!(text.contains("1 refused by the node, so no query finds them: d\n"), "{text}");
     for engine in ["hybrid", "keyword", "vectors", "equal"] {
         assert!(text.lines().any(|line| line.starts_with(engine)), "{engine}: {text}");
@@ -47,7 +47,7 @@ fn an_interrupted_evaluation_leaves_no_home_behind() {
     std::fs::write(&file, (0..20_000).map(entry).collect::<String>() + query).unwrap();
     std::fs::create_dir(&scratch).unwrap();
     let mut command = klnode(&folder.path().join("home"));
-    command.env("TMPDIR", &scratch).arg("eval").arg(&file);
+    command.env("TMPDIR", &scratch).args(["check", "eval"]).arg(&file);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let eval = Running(command.spawn().unwrap());
     let homes = || std::fs::read_dir(&scratch).unwrap().map(|home| home.unwrap().path());
@@ -68,7 +68,7 @@ fn an_invalid_set_is_reported_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("set.jsonl");
     std::fs::write(&file, "{\"query\":\"a\",\"relevant\":[\"x\"]}\nno json\n").unwrap();
-    let output = run(folder.path(), &["eval", file.to_str().unwrap()]);
+    let output = run(folder.path(), &["check", "eval", file.to_str().unwrap()]);
     let told = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("line 2"), "{told}");
@@ -87,9 +87,9 @@ fn a_missing_expected_entry_is_named() {
     let line = |name: &str| format!("{{\"query\":\"{query}\",\"relevant\":[\"{name}\"]}}\n");
     std::fs::write(&file, line(short) + &line("L-AAAAAAAA")).unwrap();
     let file = file.to_str().unwrap();
-    let told = json(&home, &["eval", file]);
+    let told = json(&home, &["check", "eval", file]);
     assert_eq!(told["unknown"], serde_json::json!(["L-AAAAAAAA"]), "{told}");
     assert_eq!(told["reports"][0]["recall"]["at_1"], 0.5, "{told}");
-    let told = printed(&run(&home, &["eval", file]));
+    let told = printed(&run(&home, &["check", "eval", file]));
     assert!(told.contains("1 unknown to the node, so each query for one is a miss"), "{told}");
 }

@@ -36,7 +36,7 @@ impl Home {
     /// α of the first entry, and the names of the callers.
     fn outcome(&self) -> (f64, Vec<String>) {
         let alpha = self.json(&["list"])["entries"][0]["alpha"].as_f64().unwrap();
-        let usage = self.json(&["usage"]);
+        let usage = self.json(&["status", "usage"]);
         let callers = usage["callers"].as_array().unwrap().iter();
         (alpha, callers.map(|row| row["name"].as_str().unwrap().to_owned()).collect())
     }

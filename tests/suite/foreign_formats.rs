@@ -150,8 +150,7 @@ fn a_dry_run_shows_types_refusals_and_findings_and_imports_nothing() {
     let output = run(&home, &["import", notes.to_str().unwrap(), "--dry-run"]);
     assert_eq!(output.status.code(), Some(1), "items are refused");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    for part in ["Format: markdown (4 files)", "skill", "lesson", "refused: 2", "scan findings: 1"]
-    {
+    for part in ["Format: markdown (4 files)", "skill", "lesson", "refused: 2", "scan matches: 1"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.contains("owner (1)"), "unknown fields are listed: {text}");

@@ -171,7 +171,7 @@ fn an_invalid_line_is_named_with_its_field_and_does_not_block_others() {
     let output = run(&home, &["import", &file, "--strict"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stdout.clone()).unwrap();
-    assert_eq!(said, "0 imported, 1 already known, 1 refused\nstopped at line 2\n");
+    assert_eq!(said, "0 imported, 1 already known, 1 refused\nThe import stopped at line 2.\n");
     assert_eq!(told(&output).lines().count(), 1);
     // Of many refused lines only the first are listed.
     let many = [r#"{"title": "good", "content": "c"}"#].into_iter();

@@ -21,7 +21,7 @@ use klnode_scoring::contradiction::Polarity;
 use klnode_scoring::duplicates::{
     DuplicateDecision, DuplicateText, PairLabel, PairOwners, Thresholds, compare, propose_min,
 };
-use klnode_store::maintenance::{Service, ServiceRow, Stage, UpkeepRow};
+use klnode_store::maintenance::{MaintenanceRow, Service, ServiceRow, Stage};
 use klnode_tests::team_fixture::{Indexed, Team};
 use klnode_tests::test_engine::{Node, exchange};
 use serde_json::Value;
@@ -39,23 +39,23 @@ pub(super) fn pass(node: &Node, index: &Indexed, service: Service) -> Maintenanc
         index.index().state().vectors.filter(|at| *at >= head).map(|_| ())
     });
     let params = Params { time_max: None, ..Params::new(&Config::default().maintenance) };
-    let upkeep = Maintenance::new(Arc::new(node.reader()), params);
+    let maintenance = Maintenance::new(Arc::new(node.reader()), params);
     let snapshot = node.engine.store().snapshot().unwrap();
     let from = snapshot.service(service).unwrap();
-    upkeep.pass(&index.index(), &snapshot, node.now, service, from).unwrap()
+    maintenance.pass(&index.index(), &snapshot, node.now, service, from).unwrap()
 }
 
 /// Runs an act; returns the numbers that it wrote or decided.
 pub(super) fn act(node: &mut Node, act: MaintenanceCommand) -> Vec<u64> {
-    match node.run(Command::Upkeep(Box::new(act))) {
-        Ok(Receipt::Upkeep(MaintenanceReceipt::Noted(numbers))) => numbers,
-        Ok(Receipt::Upkeep(MaintenanceReceipt::Decided(number, _))) => vec![number],
+    match node.run(Command::Maintenance(Box::new(act))) {
+        Ok(Receipt::Maintenance(MaintenanceReceipt::Noted(numbers))) => numbers,
+        Ok(Receipt::Maintenance(MaintenanceReceipt::Decided(number, _))) => vec![number],
         other => panic!("not done: {other:?}"),
     }
 }
 
-pub(super) fn journal(node: &Node) -> Vec<UpkeepRow> {
-    let rows = node.engine.store().snapshot().unwrap().upkeep().unwrap();
+pub(super) fn journal(node: &Node) -> Vec<MaintenanceRow> {
+    let rows = node.engine.store().snapshot().unwrap().maintenance_rows().unwrap();
     rows.map(|row| row.unwrap().1).collect()
 }
 
@@ -374,11 +374,11 @@ fn no_more_than_a_thousand_entries_are_noted_as_stale_at_a_time() {
         ..Params::new(&Config::default().maintenance)
     };
     let walk = |node: &mut Node| {
-        let upkeep = Maintenance::new(Arc::new(node.reader()), params);
+        let maintenance = Maintenance::new(Arc::new(node.reader()), params);
         let snapshot = node.engine.store().snapshot().unwrap();
         let from = snapshot.service(Service::Stale).unwrap();
         let index = index.index();
-        let found = upkeep.pass(&index, &snapshot, node.now, Service::Stale, from).unwrap();
+        let found = maintenance.pass(&index, &snapshot, node.now, Service::Stale, from).unwrap();
         drop(snapshot);
         assert!(found.is_through);
         act(node, found.act).len()
@@ -394,9 +394,9 @@ fn no_more_than_a_thousand_entries_are_noted_as_stale_at_a_time() {
 /// Whether a service is due.
 pub(super) fn is_due(node: &Node, service: Service) -> bool {
     let params = Params { time_max: None, ..Params::new(&Config::default().maintenance) };
-    let upkeep = Maintenance::new(Arc::new(node.reader()), params);
+    let maintenance = Maintenance::new(Arc::new(node.reader()), params);
     let snapshot = node.engine.store().snapshot().unwrap();
-    upkeep.is_due(&snapshot, node.now, service).unwrap()
+    maintenance.is_due(&snapshot, node.now, service).unwrap()
 }
 
 #[test]
@@ -462,14 +462,15 @@ fn a_pass_is_bounded_and_the_next_continues() {
     let index = Indexed::start(&node);
     let params =
         Params { time_max: None, entries_max: 10, ..Params::new(&Config::default().maintenance) };
-    let upkeep = Maintenance::new(Arc::new(node.reader()), params);
+    let maintenance = Maintenance::new(Arc::new(node.reader()), params);
     pass(&node, &index, Service::Duplicates);
     let mut looked = Vec::new();
     loop {
         let snapshot = node.engine.store().snapshot().unwrap();
         let from = snapshot.service(Service::Duplicates).unwrap();
         let index = index.index();
-        let found = upkeep.pass(&index, &snapshot, node.now, Service::Duplicates, from).unwrap();
+        let found =
+            maintenance.pass(&index, &snapshot, node.now, Service::Duplicates, from).unwrap();
         drop(snapshot);
         looked.push(found.examined);
         let is_through = found.is_through;

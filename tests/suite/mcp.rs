@@ -1,6 +1,6 @@
 //! `klnode mcp` as an agent's client uses it: lines of JSON on standard input and output.
 
-use crate::golden;
+use crate::golden_formats;
 use crate::support::conformance::conforms;
 use crate::support::git_repos::{self, Ground};
 use crate::support::mcp_client::{Agent, text};
@@ -106,7 +106,10 @@ fn the_tool_list_is_unchanged_and_fits_its_budget() {
     let mut agent = Agent::new(home.path(), &[]);
     let listed = agent.request("tools/list", &json!({}))["result"]["tools"].clone();
     agent.close();
-    golden::check("mcp-tools.json", &(serde_json::to_string_pretty(&listed).unwrap() + "\n"));
+    golden_formats::check(
+        "mcp-tools.json",
+        &(serde_json::to_string_pretty(&listed).unwrap() + "\n"),
+    );
 
     let mut counts = [0, 0];
     let tools = listed.as_array().unwrap();

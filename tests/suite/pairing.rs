@@ -499,7 +499,7 @@ fn a_peer_killed_in_mid_sync_ends_up_equal() {
         (synced.status.code() == Some(1)).then_some(synced)
     });
     let text = String::from_utf8(synced.stdout).unwrap();
-    assert!(text.contains("not connected, last equal at "), "{text}");
+    assert!(text.contains("not connected, last in sync at "), "{text}");
     assert!(text.ends_with("\n0 records received, 0 sent.\n"), "{text}");
 }
 
@@ -526,7 +526,7 @@ fn an_unapproved_or_removed_peer_is_not_shown_as_paired() {
     eventually("paired", || listed(&there).contains("  paired, code ").then_some(()));
     eventually("equal", || there.type_in(&["peer", "sync"]).status.success().then_some(()));
     let text = listed(&there);
-    assert!(text.contains("; connected, equal at "), "{text}");
+    assert!(text.contains("; connected, in sync at "), "{text}");
 
     here.json(&["peer", "remove", &key]);
     assert!(sync_here().contains("is refused"));
@@ -537,7 +537,7 @@ fn an_unapproved_or_removed_peer_is_not_shown_as_paired() {
     });
     assert_eq!(synced.status.code(), Some(1));
     let text = listed(&there);
-    assert!(text.contains(AWAY) && !text.contains("equal at"), "{text}");
+    assert!(text.contains(AWAY) && !text.contains("in sync at"), "{text}");
 }
 
 #[test]

@@ -95,13 +95,13 @@ fn a_suspended_peer_is_not_reported_as_equal() {
     join(&there, &here.ticket(&["--mine"]));
     eventually("equal", || here.type_in(&["peer", "sync"]).status.success().then_some(()));
     let shown = printed(&here.type_in(&["peer", "show", &there.key()]));
-    assert!(shown.contains("1.00: it is yours\n"), "{shown}");
+    assert!(shown.contains("1.00: it is your own node\n"), "{shown}");
 
     there.signal("STOP");
     here.add("written while the other stands still", &[]);
     eventually("it is on its way, and the two are equal no longer", || {
         let listed = printed(&here.type_in(&["peer", "list"]));
-        (!listed.contains("connected, equal at ")).then_some(())
+        (!listed.contains("connected, in sync at ")).then_some(())
     });
     let syncing = syncing(&here);
     here.add("written while the other is waited for", &[]);

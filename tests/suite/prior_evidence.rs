@@ -73,7 +73,8 @@ fn no_record_contains_prior_evidence_and_show_displays_it() {
     fs::write(&file, line("one", &json!({"successes": 3_000, "failures": 1_000}))).unwrap();
     let said = printed(&run(home, &["import", file.to_str().unwrap()]));
     assert!(said.contains("1 with prior evidence: at most 2 observations each"), "{said}");
-    let prior = "prior evidence from import: alpha +1.50, beta +0.50; verifies nothing";
+    let prior =
+        "prior evidence from import: alpha +1.50, beta +0.50; does not count as verification";
     let code = text(&done(home, &["list"])["entries"][0]["code"]);
     let shown = printed(&run(home, &["show", &code]));
     assert!(shown.contains(prior), "{shown}");

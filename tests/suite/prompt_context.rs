@@ -158,7 +158,7 @@ fn partial_composite_and_incidental_answers_are_reported_as_such() {
         format!("- {whole}: Zqadopt of writes (spike avoided: same stack and constraints apply)"),
         format!("- {part}: Zqadopt of reads (applied in part; open: measured with one writer)"),
         format!("- {one}: Zqadopt of locks (part of a composite answer)"),
-        format!("- {aside}: Zqadopt of clocks (an answer by the way, with less weight)"),
+        format!("- {aside}: Zqadopt of clocks (an answer to another question, with less weight)"),
     ] {
         assert!(section.lines().any(|found| found == line), "{line}: {section}");
     }
@@ -171,7 +171,7 @@ fn partial_composite_and_incidental_answers_are_reported_as_such() {
     let entries = shown["entries"].as_array().unwrap();
     let entry = |code: &str| entries.iter().find(|entry| entry["code"] == code).unwrap();
     assert_eq!(entry(&part)["note"], "measured with one writer");
-    // An answer by the way counts half of what its place would give.
+    // An answer to another question counts half of what its place would give.
     let gain = |code: &str| scene.show(code)["alpha"].as_f64().unwrap() - 5.0;
     let place = |code: &str| i32::try_from(entry(code)["rank"].as_u64().unwrap()).unwrap();
     near(&json!(gain(&whole)), 1.5 * 0.7_f64.powi(place(&whole)), 0.01);

@@ -10,7 +10,7 @@ use klnode_engine::{
     Command, DeliveredRecord, Engine, NewEntry, Receipt, RecordScreen, RecordSource, ScreenDecision,
 };
 use klnode_federation::sim::Knobs;
-use klnode_query::inspect;
+use klnode_query::screen_record;
 use klnode_store::{FileMedium, Options, Store};
 use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::team_fixture::Stranger;
@@ -53,7 +53,7 @@ fn rewrite(home: &Path, key_seed: u8) {
 fn forgetting_an_entry_erases_its_quarantined_records() {
     for is_known in [true, false] {
         let mut careless = Node::start(1, 1);
-        let mut careful = Node::start_with_screen(2, 2, Box::new(inspect));
+        let mut careful = Node::start_with_screen(2, 2, Box::new(screen_record));
         let entry = planted(&mut careless, &mut careful, is_known);
         careless.send_to(&mut careful);
         let waiting = |node: &Node| {

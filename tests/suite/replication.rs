@@ -10,7 +10,7 @@ use klnode_engine::{Command, NewEntry, RecordScreen, SourceKey};
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::message::SyncRequest;
 use klnode_federation::sim::Knobs;
-use klnode_query::inspect;
+use klnode_query::screen_record;
 use klnode_replication::TrafficCounts;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow};
 use klnode_tests::cluster::{Cluster, REST_MS, Sent};
@@ -511,7 +511,7 @@ fn of_two_tombstones_all_nodes_keep_an_effective_one() {
 #[test]
 fn a_quarantined_edit_replaces_the_old_record_only_towards_its_sender() {
     let judge = |at: usize| -> Box<dyn RecordScreen> {
-        if at == 1 { Box::new(inspect) } else { admit_all() }
+        if at == 1 { Box::new(screen_record) } else { admit_all() }
     };
     let mut nodes = Cluster::with_screens(24, 4, Knobs::calm(), judge);
     let team = nodes.found(&[0, 1, 2, 3]);

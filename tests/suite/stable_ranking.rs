@@ -128,7 +128,7 @@ fn sampling_costs_no_more_than_the_allowed_difference_on_labelled_sets() {
     };
     for set in sets {
         let file = format!("{SETS}/{set}.jsonl");
-        let words = ["eval", file.as_str(), "--seeds", "20"];
+        let words = ["check", "eval", file.as_str(), "--seeds", "20"];
         let told = answered(home.path(), &[&words[..], more].concat());
         let compared = told["explorations"].as_array().unwrap();
         assert_eq!(compared.len(), 2, "{told}");

@@ -581,7 +581,7 @@ fn the_task_verbs_begin_and_finish_a_task() {
     let finish =
         ["task", "finish", task.as_str(), "--success", "--quality", "1", "--used", code.as_str()];
     let finished = run(&finish);
-    assert!(finished.contains("+1.500 successes: named as used, in place 1"), "{finished}");
+    assert!(finished.contains("+1.500 successes (reported as used; rank 1)"), "{finished}");
     assert!(run(&finish).ends_with("was already finished; nothing was added\n"));
     let listed = run(&["task", "list"]);
     assert!(

@@ -90,7 +90,7 @@ fn answers_are_strong_weak_or_nothing() {
     assert!(hits.iter().all(|hit| hit["content"] == ""), "{weak}");
     // The log of an answer without entries is written after the answer.
     let row = eventually("the answer is in the log", || {
-        let served = done(home, &["usage", "--log"]);
+        let served = done(home, &["status", "usage", "--log"]);
         let rows = served["answers"].as_array().unwrap();
         rows.iter().find(|row| row["query"].as_str().unwrap().contains("nightly")).cloned()
     });

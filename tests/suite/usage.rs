@@ -526,14 +526,14 @@ fn usage_prints_a_table_and_a_chart() {
         assert!(output.status.success(), "{arguments:?}: {}", told(&output));
         String::from_utf8(output.stdout).unwrap()
     };
-    let none = printed(&["usage"]);
+    let none = printed(&["status", "usage"]);
     assert!(none.starts_with("No questions since 20"), "{none}");
     let add = ["add", "--title", "About zqtable", "--content", "Rare.", "--evidence", "doc:notes"];
     printed(&add);
     printed(&["search", "zqtable", "--all"]);
     let deadline = Instant::now() + PATIENCE;
     let table = loop {
-        let table = printed(&["usage", "--since", "2w"]);
+        let table = printed(&["status", "usage", "--since", "2w"]);
         if table.starts_with("CALLER") {
             break table;
         }
@@ -546,10 +546,10 @@ fn usage_prints_a_table_and_a_chart() {
     assert!(!table.contains('\u{1b}'), "a pipe gets no colours: {table}");
     assert!(lines.iter().all(|line| line.chars().count() <= 80), "{table}");
     assert_eq!(lines.len(), 5 + 14, "a row for each day: {table}");
-    assert!(printed(&["usage", "--by", "author"]).contains("\nyou "));
-    let json: Value = serde_json::from_str(&printed(&["usage", "--json"])).unwrap();
+    assert!(printed(&["status", "usage", "--by", "author"]).contains("\nyou "));
+    let json: Value = serde_json::from_str(&printed(&["status", "usage", "--json"])).unwrap();
     assert_eq!(json["callers"][0]["name"], "cli");
-    let bad = run(&["usage", "--since", "ever"]);
+    let bad = run(&["status", "usage", "--since", "ever"]);
     assert_eq!(bad.status.code(), Some(2));
     assert!(told(&bad).contains("it must be 1d to 400d"), "{}", told(&bad));
 }

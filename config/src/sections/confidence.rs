@@ -90,7 +90,7 @@ pub struct OutcomeWeights {
     pub guessed_entries_max: BoundedInteger<0, 100>,
     /// Factor on the credit in that case.
     pub guessed_weight: Fraction,
-    /// Factor on the credit of an entry that answered by the way.
+    /// Factor on the credit of an entry that answered another question.
     pub incidental_weight: Fraction,
     /// Amount of one explicit feedback, in observations.
     pub feedback_step: Positive,

@@ -8,7 +8,7 @@
 //!
 //! The place depends on the change and its ancestors, never on the order of arrival: a change names
 //! its dependencies by hash, so its ancestors are fixed when it is written. Whether an admitted change
-//! is applied is a second question, which [`selection`](crate::selection) answers.
+//! is applied is a second question, which [`change_selection`](crate::change_selection) answers.
 //!
 //! The rules protect automerge, which trusts its input: it panics if an operation names an element
 //! that is missing, or if a counter comes near 2^32.

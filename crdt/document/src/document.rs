@@ -11,9 +11,9 @@
 use crate::change::CheckedChange;
 use crate::change_graph::{ChangeGraph, HeldChange, HistoryError};
 use crate::change_hash::ChangeHash;
+use crate::change_selection::{self, AuthorUsage, ChangeState};
 use crate::limits::AuthorQuota;
 use crate::root_change::{self, ROOT_HASH};
-use crate::selection::{self, AuthorUsage, ChangeState};
 use automerge::{Automerge, ReadDoc};
 use klnode_crdt::ids::AuthorId;
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ impl TextDocument {
                 document.states.push(ChangeState::NotEntitled);
             }
         }
-        document.states = selection::select(&document.graph, &document.quota);
+        document.states = change_selection::select(&document.graph, &document.quota);
         let mut history = document.graph.history_of(&[]);
         if let Some(merged) = merged
             && let Ok(heads) = document.known_heads(&heads(&merged))
@@ -145,7 +145,7 @@ impl TextDocument {
     }
 
     /// The state of a newly admitted change, if it does not affect the state of any other. The rules
-    /// are those of [`selection`].
+    /// are those of [`change_selection`].
     fn direct_state(&mut self, index: usize) -> Option<ChangeState> {
         let admitted = &self.graph.admitted()[index];
         let change = &admitted.change;
@@ -163,7 +163,7 @@ impl TextDocument {
     /// Selects the applied changes anew, and rebuilds the merge if a change is not applied any more.
     fn select_again(&mut self) {
         let before =
-            std::mem::replace(&mut self.states, selection::select(&self.graph, &self.quota));
+            std::mem::replace(&mut self.states, change_selection::select(&self.graph, &self.quota));
         let is_applied =
             |states: &[ChangeState], index: usize| states.get(index) == Some(&ChangeState::Applied);
         let lost = (0..before.len())
@@ -218,7 +218,7 @@ impl TextDocument {
     /// The applied changes in the canonical order: each change after its dependencies, and concurrent
     /// changes in an order that is the same on every node.
     pub fn history(&self) -> impl Iterator<Item = &CheckedChange> {
-        let order = selection::canonical_order(self.graph.admitted());
+        let order = change_selection::canonical_order(self.graph.admitted());
         order
             .into_iter()
             .filter(|index| self.states[*index] == ChangeState::Applied)

@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | its bytes are one splice list within the limits, written by the author of the record | the bytes | [`change`], `chunk_parser` |
 //! | its counters and elements follow from its dependencies | its ancestors | `change_graph` |
-//! | its author may write, and no better change has its sequence number | all changes | [`selection`] |
+//! | its author may write, and no better change has its sequence number | all changes | [`change_selection`] |
 //!
 //! Memory and time are bounded by the changes that are inserted: a change has at most 64 KiB and 65,536
 //! operations, and the applied changes of an author stay within [`limits::AuthorQuota`]. Changes that
@@ -36,6 +36,7 @@ pub mod change;
 pub mod change_error;
 pub mod change_graph;
 pub mod change_hash;
+pub mod change_selection;
 mod change_writer;
 mod chunk_parser;
 mod chunk_reader;
@@ -49,7 +50,6 @@ mod operation_columns;
 pub mod root_change;
 mod run_length;
 pub mod sections;
-pub mod selection;
 mod sequence_diff;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]

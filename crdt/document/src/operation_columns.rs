@@ -51,7 +51,7 @@ pub(crate) type ElementName = (usize, u32);
 pub(crate) enum TextOperation {
     /// Inserts a code point to the right of `left`, or at the head of the text.
     Insert { object: ElementName, left: Option<ElementName> },
-    /// Deletes `element`.
+    /// Deletes the code point `element` of the text.
     Delete { object: ElementName, element: ElementName },
 }
 

@@ -1,4 +1,4 @@
-//! Wire format of a retraction: its mark, and the origin if its author carries it.
+//! Wire format of a retraction: its payload, and the origin if its author carries it.
 
 use super::origin::WireOrigin;
 use crate::ids::RetractionId;

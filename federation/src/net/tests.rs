@@ -1,9 +1,9 @@
 //! Tests with nodes on this machine's loopback interface, on ports that the system chooses.
 //!
 //! Each test waits for events with one common deadline and prints the events it has seen if the
-//! deadline passes. Attacks are in `hostile`, overload in `limits`.
+//! deadline passes. Attacks are in `hostile_streams`, overload in `limits`.
 
-mod hostile;
+mod hostile_streams;
 mod limits;
 
 use super::*;

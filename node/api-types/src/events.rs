@@ -24,9 +24,9 @@ pub struct EventsQuery {
 pub enum StreamEvent {
     /// `entry`, `observation`, `retraction` or `forgotten`.
     Record(RecordEvent),
-    /// `upkeep`: maintenance merged, proposed or found something. Its number is the next
+    /// `maintenance`: maintenance merged, proposed or found something. Its number is the next
     /// `noted_since`.
-    Upkeep(JournalItem),
+    Maintenance(JournalItem),
     /// `join`: a node asks to join this one by address.
     Join(JoiningNode),
 }

@@ -25,7 +25,7 @@ pub const FURTHER: &str = r#","part":"#;
 /// The first line of an exported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportHeader {
-    /// Always [`FORMAT`].
+    /// The name of the format, always [`FORMAT`].
     pub klnode: String,
     /// The version of the format.
     pub version: u32,

@@ -84,7 +84,7 @@ pub enum KnowledgeResult {
 pub struct KnowledgeBrief {
     /// The entry's id.
     pub id: String,
-    /// The title.
+    /// The title of the entry, on one line.
     pub title: String,
     /// At most 100 characters.
     pub summary: String,

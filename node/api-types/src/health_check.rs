@@ -1,12 +1,12 @@
-//! The findings of `GET /v1/doctor` and of a check without a running node. Scripts depend on the names.
+//! The check results of `GET /v1/doctor` and of a check without a running node. Scripts depend on the names.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Severity of a finding.
+/// Severity of a check result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CheckResult {
+pub enum CheckSeverity {
     /// Nothing is wrong.
     Ok,
     /// The user should know, but the node works.
@@ -17,11 +17,11 @@ pub enum CheckResult {
 
 /// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Finding {
+pub struct CheckResult {
     /// Name of the check, such as `records`.
     pub check: String,
-    /// Severity of the finding.
-    pub verdict: CheckResult,
+    /// Severity of the check result.
+    pub verdict: CheckSeverity,
     /// The result in whole sentences.
     pub says: String,
     /// The remedy; `None` if nothing is wrong.
@@ -29,21 +29,21 @@ pub struct Finding {
     pub way_out: Option<String>,
 }
 
-impl Finding {
-    /// A finding without a problem.
+impl CheckResult {
+    /// A check result without a problem.
     pub fn ok(check: &str, says: impl Into<String>) -> Self {
-        Self { check: check.into(), verdict: CheckResult::Ok, says: says.into(), way_out: None }
+        Self { check: check.into(), verdict: CheckSeverity::Ok, says: says.into(), way_out: None }
     }
 
-    /// A finding that the user should know.
+    /// A check result that the user should know.
     pub fn warn(check: &str, says: impl Into<String>, way_out: impl Into<String>) -> Self {
         let way_out = Some(way_out.into());
-        Self { check: check.into(), verdict: CheckResult::Warn, says: says.into(), way_out }
+        Self { check: check.into(), verdict: CheckSeverity::Warn, says: says.into(), way_out }
     }
 
-    /// A finding that requires action.
+    /// A check result that requires action.
     pub fn fail(check: &str, says: impl Into<String>, way_out: impl Into<String>) -> Self {
         let way_out = Some(way_out.into());
-        Self { check: check.into(), verdict: CheckResult::Fail, says: says.into(), way_out }
+        Self { check: check.into(), verdict: CheckSeverity::Fail, says: says.into(), way_out }
     }
 }

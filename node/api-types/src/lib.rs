@@ -124,7 +124,7 @@ pub struct NodeStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_key: Option<String>,
     /// Problems that need the operator, one short sentence each; empty if there are none. Only
-    /// cheap checks are included; a survey checks every entry.
+    /// cheap checks are included; an audit checks every entry.
     #[serde(default)]
     pub attention: Vec<String>,
     /// Milliseconds since 1970, by the node's clock.

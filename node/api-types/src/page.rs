@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 pub struct PageTicket {
     /// The address of the page: a random port of the loopback interface.
     pub address: String,
-    /// The code. It is good once and for `lifetime_seconds`.
+    /// The code. It is valid once and for `lifetime_seconds`.
     pub code: String,
     /// The seconds in which the code must be traded.
     pub lifetime_seconds: u64,

@@ -184,7 +184,7 @@ pub struct FinishTask {
     /// a unit. They count as used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub composite: Vec<String>,
-    /// Entries about another question that answered by the way, by id or code. They count less.
+    /// Entries that answered another question than the one asked, by id or code. They count less.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub incidental: Vec<String>,
     /// Why named entries apply here.
@@ -300,7 +300,7 @@ pub struct TaskCredit {
     /// True if the agent named the entry as used or avoided; false if it was among the first
     /// served.
     pub named: bool,
-    /// True if the entry answered by the way, and counts less for it.
+    /// True if the entry answered another question, and counts less for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub incidental: bool,
 }

@@ -102,7 +102,7 @@ pub struct ImportedEntry {
     pub id: String,
     /// The entry's citation code.
     pub code: String,
-    /// The title.
+    /// The title of the entry, on one line.
     pub title: String,
     /// The workspace: `main`, `local` or an id.
     pub workspace: String,
@@ -140,7 +140,7 @@ pub struct LinkedImport {
 /// The result of making links.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImportLinksResult {
-    /// New links.
+    /// Links that were added to entries.
     pub added: u64,
     /// Links that were withdrawn.
     pub withdrawn: u64,

@@ -44,7 +44,7 @@ impl Accept {
             }
         }
         let exit_code = u8::from(!notes.is_empty());
-        Ok(Reply::new(&all, text).noting(notes).ending(exit_code))
+        Ok(Reply::new(&all, text).with_notes(notes).with_exit_code(exit_code))
     }
 
     async fn one(&self, client: &Client, entry: &str) -> Result<AcceptResult, VerbError> {

@@ -60,7 +60,7 @@ pub struct Add {
     /// The title, on one line.
     #[arg(long, allow_hyphen_values = true)]
     pub title: Option<String>,
-    /// The content.
+    /// The content, instead of writing it in the editor or in a file.
     #[arg(long, allow_hyphen_values = true)]
     pub content: Option<String>,
     /// lesson, skill, experience, spike, finding, norm, entity, relation, signal, friction,
@@ -204,7 +204,7 @@ impl Add {
             )
         });
         let notes = cited.chain(offered).chain(flags).chain(unchecked).chain(same).collect();
-        Ok(Reply::new(&added, text).noting(notes))
+        Ok(Reply::new(&added, text).with_notes(notes))
     }
 
     fn into_entry(self, base: NewEntry) -> Result<NewEntry, VerbError> {

@@ -26,7 +26,7 @@ pub struct AdoptionArgs {
     /// they were not tested together.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub composite: Vec<String>,
-    /// Entries about another question that answered by the way, separated by commas. They count
+    /// Entries that answered another question than yours, separated by commas. They count
     /// half.
     #[arg(long, value_name = "CODES", value_delimiter = ',')]
     pub incidental: Vec<String>,
@@ -74,7 +74,7 @@ impl AdoptionArgs {
     }
 }
 
-/// Splits `CODE=TEXT`.
+/// Splits the value `CODE=TEXT` of a flag into its two parts.
 fn pair(flag: &str, text: &str) -> Result<(String, String), VerbError> {
     split_code(text).ok_or_else(|| {
         let example = "--partial S-7F3KQ2MX=\"it was measured with one writer\"";
@@ -150,7 +150,7 @@ fn adopted(entry: &TaskEntry) -> Option<String> {
         "dismissed" => "dismissed: it contradicted the observations",
         "partial" => "applied in part; open",
         "composite" => "part of a composite answer",
-        "incidental" => "an answer by the way, with less weight",
+        "incidental" => "an answer to another question, with less weight",
         _ => return None,
     };
     let note = entry.note.as_deref().map(|note| format!(": {}", printable(note)));

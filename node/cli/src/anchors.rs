@@ -47,7 +47,7 @@ impl Check {
             all.next = more.next;
         }
         let reply = Reply::new(&all, text(&all));
-        Ok(if all.broken.is_empty() { reply } else { reply.ending(1) })
+        Ok(if all.broken.is_empty() { reply } else { reply.with_exit_code(1) })
     }
 }
 

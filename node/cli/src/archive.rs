@@ -20,7 +20,7 @@ const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 #[derive(Debug, Default, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["entry", "thread", "older_than", "stale"])))]
 pub struct Archive {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: Option<String>,
     /// Every entry of this thread instead.
     #[arg(long)]
@@ -68,7 +68,7 @@ impl Archive {
             client.send_json(Method::POST, "/v1/threads/archive", &ask).await?;
         let text = format!("{}  {} {what}\n", done.thread, entries(done.entries as u64));
         let reply = Reply::new(&done, text);
-        Ok(if done.entries == 0 { reply.ending(1) } else { reply })
+        Ok(if done.entries == 0 { reply.with_exit_code(1) } else { reply })
     }
 }
 
@@ -100,7 +100,7 @@ async fn archive_many(
     let (count, what) = (found.len(), if dry_run { "would be archived" } else { "archived" });
     text.push_str(&format!("{} {what}\n", entries(count as u64)));
     let reply = Reply::new(&ArchivedEntries { dry_run, entries: found }, text);
-    Ok(if count == 0 { reply.ending(1) } else { reply })
+    Ok(if count == 0 { reply.with_exit_code(1) } else { reply })
 }
 
 /// The own entries in use that have not changed since a moment.
@@ -124,7 +124,7 @@ async fn unchanged(
 async fn stale_entries(workspace: &str, client: &Client) -> Result<Vec<EntryIdentity>, VerbError> {
     let (mut found, mut after) = (Vec::new(), String::new());
     loop {
-        let page: AuditReportPage = client.get(&format!("/v1/survey?{after}{workspace}")).await?;
+        let page: AuditReportPage = client.get(&format!("/v1/audit?{after}{workspace}")).await?;
         let stale = page.marked.into_iter().filter(|one| one.mark == AuditRule::Stale.name());
         let own = stale.filter(|one| one.by.is_none());
         found.extend(own.map(|one| EntryIdentity { id: one.id, code: one.code }));

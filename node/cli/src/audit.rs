@@ -1,4 +1,4 @@
-//! `klnode check rules`, `drift` and `limits`: three reports from one survey of all entries.
+//! `klnode check rules`, `drift` and `limits`: three reports from one audit of all entries.
 //!
 //! The node reports problems entry by entry, a page at a time. The totals over all pages are
 //! computed here, by the rules of `scoring::audit` and the limits of the node.
@@ -25,7 +25,7 @@ const TITLE_CHARACTERS_MAX: usize = 68;
 /// The end of the progress bar. Ids are spread evenly, so the first four digits are the progress.
 const PROGRESS_TOTAL: u64 = u16::MAX as u64;
 
-/// The sum of all pages of a survey.
+/// The sum of all pages of an audit.
 pub(super) struct AuditTotals {
     /// The checkout to check predicates in; `None` outside a checkout.
     checkout: Option<String>,
@@ -103,8 +103,8 @@ struct HealthNumber {
     over: bool,
 }
 
-/// Surveys every entry of a workspace, or of all. `checkout` is the root to check predicates in.
-pub(super) async fn survey(
+/// Audits every entry of a workspace, or of all. `checkout` is the root to check predicates in.
+pub(super) async fn totals(
     workspace: Option<String>,
     checkout: Option<String>,
     client: &Client,
@@ -115,18 +115,17 @@ pub(super) async fn survey(
         .into_iter()
         .filter_map(|(name, value)| value.map(|value| format!("{name}={}", escape(&value))));
     let query = given.collect::<Vec<_>>().join("&");
-    let first: AuditReportPage = client.get(&format!("/v1/survey?{query}")).await?;
+    let first: AuditReportPage = client.get(&format!("/v1/audit?{query}")).await?;
     let AuditReportPage { counts, tags, reviewers, marked, limits, unlooked, mut next } = first;
-    let mut surveyed = AuditTotals { checkout, unlooked, counts, tags, reviewers, marked, limits };
+    let mut totals = AuditTotals { checkout, unlooked, counts, tags, reviewers, marked, limits };
     while let Some(after) = next {
         let done = after.get(..4).and_then(|digits| u64::from_str_radix(digits, 16).ok());
         progress.tell("reading entries", done.unwrap_or(0), Some(PROGRESS_TOTAL));
-        let page: AuditReportPage =
-            client.get(&format!("/v1/survey?{query}&after={after}")).await?;
-        surveyed.add(page.counts, (page.tags, page.reviewers), page.marked);
+        let page: AuditReportPage = client.get(&format!("/v1/audit?{query}&after={after}")).await?;
+        totals.add(page.counts, (page.tags, page.reviewers), page.marked);
         next = page.next;
     }
-    Ok(surveyed)
+    Ok(totals)
 }
 
 impl AuditTotals {
@@ -143,7 +142,7 @@ impl AuditTotals {
         };
         let (entries, unlooked) = (self.counts.entries, &self.unlooked);
         let verified = RulesReport { entries, unlooked, blocking, warnings, marked };
-        self.ending(Reply::new(&verified, text), blocking > 0)
+        self.with_verdict(Reply::new(&verified, text), blocking > 0)
     }
 
     /// Whether every entry keeps one rule. Exit code 1 if a violation blocks.
@@ -173,12 +172,13 @@ impl AuditTotals {
         let Self { checkout, unlooked, .. } = self;
         let entries = self.counts.entries;
         let drifted = DriftReport { entries, checkout, unlooked, recommendations, bloated, marked };
-        let reply = self.ending(Reply::new(&drifted, text), is_drifted);
+        let reply = self.with_verdict(Reply::new(&drifted, text), is_drifted);
         match (checkout, unlooked) {
             // A gate that could not check the predicates must neither pass nor fail.
-            (_, Some(_)) => reply.ending(2),
-            (None, None) => reply
-                .remarking("There is no checkout here, so no predicate was checked.\n".to_owned()),
+            (_, Some(_)) => reply.with_exit_code(2),
+            (None, None) => reply.with_remark(
+                "There is no checkout here, so no predicate was checked.\n".to_owned(),
+            ),
             (Some(_), None) => reply,
         }
     }
@@ -247,16 +247,16 @@ impl AuditTotals {
             close_key: close_key.as_deref(),
             measures: measures.collect(),
         };
-        Ok(self.ending(Reply::new(&health, text), !is_well))
+        Ok(self.with_verdict(Reply::new(&health, text), !is_well))
     }
 
     /// Adds the reason why predicates were not checked, and the exit code.
-    fn ending(&self, reply: Reply, has_failed: bool) -> Reply {
+    fn with_verdict(&self, reply: Reply, has_failed: bool) -> Reply {
         let why = self.unlooked.as_deref().map(printable);
         let note =
             why.map(|why| format!("No predicate was checked: {}.\n", why.trim_end_matches('.')));
-        let reply = reply.noting(note.unwrap_or_default());
-        if has_failed { reply.ending(1) } else { reply }
+        let reply = reply.with_notes(note.unwrap_or_default());
+        if has_failed { reply.with_exit_code(1) } else { reply }
     }
 
     fn add(
@@ -334,7 +334,7 @@ pub(super) fn gate_reply(name: &str, marked: &[&AuditItem]) -> Reply {
     let word = if passed { "passed" } else { "failed" };
     let _ = writeln!(text, "{name}  {word}: {blocking} block, {warnings} warn");
     let reply = Reply::new(&GateReport { passed, blocking, warnings, marked }, text);
-    if passed { reply } else { reply.ending(1) }
+    if passed { reply } else { reply.with_exit_code(1) }
 }
 
 /// The problems of each entry, entries with blocking problems first.
@@ -373,7 +373,7 @@ fn label(one: &AuditItem) -> String {
 }
 
 /// A table of numbers and limits, and a command for each number over its limit.
-fn measured(measures: &[Measure], surveyed: &AuditTotals) -> String {
+fn measured(measures: &[Measure], totals: &AuditTotals) -> String {
     let mut text = format!("{:<10}{:>8}{:>10}\n", "MEASURE", "NOW", "AT MOST");
     for Measure { aspect, value, limit } in measures {
         let number = |value: f64| match aspect.is_fraction() {
@@ -392,7 +392,7 @@ fn measured(measures: &[Measure], surveyed: &AuditTotals) -> String {
         of.aspect.is_fraction() && is_unknown(of) && !(is_part && of.aspect == Aspect::Failed)
     };
     if measures.iter().any(is_few) {
-        let few = surveyed.limits.sample_min;
+        let few = totals.limits.sample_min;
         let _ = writeln!(
             text,
             "Fractions of fewer than {few} are not shown (tuning.audit.sample_size_min)."
@@ -400,13 +400,16 @@ fn measured(measures: &[Measure], surveyed: &AuditTotals) -> String {
     }
     let over: Vec<&Measure> = measures.iter().filter(|measure| measure.is_over()).collect();
     for measure in &over {
-        let days = surveyed.limits.recent_days;
+        let days = totals.limits.recent_days;
         let _ = match measure.aspect {
             Aspect::Stale => {
                 writeln!(text, "Too many entries are stale: `klnode check drift` lists them.")
             }
             Aspect::Disputed => {
-                writeln!(text, "Too many entries are disputed: `klnode check drift` lists them.")
+                writeln!(
+                    text,
+                    "Too many entries are contradicted or have an edit conflict: `klnode check drift` lists them."
+                )
             }
             Aspect::Bloated => {
                 writeln!(text, "Some tags have too many entries: `klnode check drift` lists them.")
@@ -427,7 +430,7 @@ fn measured(measures: &[Measure], surveyed: &AuditTotals) -> String {
         };
     }
     if over.is_empty() {
-        let looked = entries(surveyed.counts.entries);
+        let looked = entries(totals.counts.entries);
         let _ = writeln!(text, "All limits are kept ({looked}).");
     }
     text

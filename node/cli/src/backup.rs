@@ -24,7 +24,7 @@ pub enum BackupVerb {
     ///
     /// Example: klnode backup verify /mnt/backup/klnode.backup
     Verify {
-        /// The backup.
+        /// The backup file to verify.
         file: PathBuf,
     },
     /// Replace the store of this home with a backup. No node may be running on it.
@@ -53,7 +53,7 @@ pub struct Create {
 /// The backup to restore.
 #[derive(Debug, clap::Args)]
 pub struct RestoreArgs {
-    /// The backup.
+    /// The backup file to restore from.
     pub file: PathBuf,
     /// Do not ask before records are lost that only the current store holds.
     #[arg(long)]

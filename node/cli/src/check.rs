@@ -5,7 +5,7 @@
 
 use super::anchors::{self, Check};
 use super::rule_gate::{self, RuleGate};
-use super::{ProgressSink, Reply, VerbError, audit, commit_norms};
+use super::{ProgressSink, Reply, VerbError, audit, commit_norms, eval};
 use clap::ValueEnum;
 use klnode_client::Client;
 use std::path::PathBuf;
@@ -15,7 +15,11 @@ pub const HOME_HEADING: &str = "HOME AND STORE";
 
 /// The parts to check, and where.
 #[derive(Debug, Clone, Default, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    /// The measurement to make instead of a check.
+    #[command(subcommand)]
+    pub measurement: Option<Measurement>,
     /// The parts to check [default: all; anchors only inside a checkout].
     #[arg(value_enum)]
     pub parts: Vec<CheckPart>,
@@ -35,6 +39,15 @@ pub struct Args {
     /// A git checkout, or a folder in one, to check predicates in [default: the current folder].
     #[arg(long, value_name = "FOLDER")]
     pub path: Option<PathBuf>,
+}
+
+/// A measurement that a check of the node does not include.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Measurement {
+    /// Measure the quality of answers on a labelled set.
+    ///
+    /// Example: klnode check eval queries.jsonl --compare
+    Eval(eval::Args),
 }
 
 /// One part of a check.
@@ -73,9 +86,12 @@ impl CheckPart {
 }
 
 impl Args {
-    /// Whether the command line named no part.
+    /// Whether the command line named no part and no measurement.
     pub fn is_whole(&self) -> bool {
-        self.parts.is_empty() && self.gates.is_empty() && self.norms.is_none()
+        self.parts.is_empty()
+            && self.gates.is_empty()
+            && self.norms.is_none()
+            && self.measurement.is_none()
     }
 
     /// Whether to check this part, given that it was named or that no part was.
@@ -109,16 +125,16 @@ impl Args {
             .any(|part| self.has(*part))
         {
             let workspace = self.workspace.clone();
-            let surveyed = audit::survey(workspace, checkout.clone(), client, progress).await?;
+            let totals = audit::totals(workspace, checkout.clone(), client, progress).await?;
             if self.has(CheckPart::Rules) {
-                sections.push((CheckPart::Rules, surveyed.rules()));
+                sections.push((CheckPart::Rules, totals.rules()));
             }
             if self.has(CheckPart::Drift) {
-                sections.push((CheckPart::Drift, surveyed.drift()));
+                sections.push((CheckPart::Drift, totals.drift()));
             }
             if self.has(CheckPart::Limits) {
                 let proposal = self.proposal.as_deref();
-                sections.push((CheckPart::Limits, surveyed.health(client, proposal).await?));
+                sections.push((CheckPart::Limits, totals.health(client, proposal).await?));
             }
         }
         if self.parts.contains(&CheckPart::Anchors) || (self.is_whole() && checkout.is_some()) {
@@ -146,14 +162,14 @@ impl Args {
             let workspace = self.workspace.as_deref();
             replies.push(commit_norms::run(range, &folder, workspace, client).await?);
         }
-        let needs_survey = self.gates.iter().any(|gate| gate.rule().is_some());
-        let surveyed = match needs_survey {
-            true => Some(audit::survey(self.workspace, None, client, progress).await?),
+        let needs_audit = self.gates.iter().any(|gate| gate.rule().is_some());
+        let totals = match needs_audit {
+            true => Some(audit::totals(self.workspace, None, client, progress).await?),
             false => None,
         };
         for gate in self.gates {
-            let reply = match gate.rule().zip(surveyed.as_ref()) {
-                Some((rule, surveyed)) => surveyed.gate(gate.name(), rule),
+            let reply = match gate.rule().zip(totals.as_ref()) {
+                Some((rule, totals)) => totals.gate(gate.name(), rule),
                 None => {
                     let violations = rule_gate::schema_violations(client).await?;
                     audit::gate_reply(gate.name(), &violations.iter().collect::<Vec<_>>())

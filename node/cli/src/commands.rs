@@ -1,7 +1,7 @@
 //! The verbs of the command line, with the help text of each.
 
 use super::{
-    add, archive, backup, briefing, check, config, connect, edit, eval, export, feedback, forget,
+    add, archive, backup, briefing, check, config, connect, edit, export, feedback, forget,
     generate, hook, identity, import, inbox, insights, knowledge, maintain, mark, mcp, peer,
     playbook, search, show, task, ui, usage, workspace,
 };
@@ -15,10 +15,18 @@ pub enum Verb {
     ///
     /// Example: klnode serve --home ~/second
     Serve,
-    /// Show the state of the running node: store, index, peers, warnings.
+    /// Show the state of the running node, or the benefit of its answers (usage).
+    ///
+    /// Without `usage` the command prints store, index, peers and warnings.
     ///
     /// Example: klnode status --json
-    Status,
+    ///
+    /// Example: klnode status usage --since 30d --by author
+    Status {
+        /// The report to print instead of the state.
+        #[command(subcommand)]
+        report: Option<usage::StatusReport>,
+    },
     /// Stop the running node and wait until it has ended.
     ///
     /// Example: klnode stop
@@ -28,7 +36,7 @@ pub enum Verb {
     /// The node serves the page on a random port of this machine, and only after this command. A
     /// code opens the page once, within 30 seconds; the browser reads it from a file that only you
     /// can read. The session acts as you and ends with the node. Acts that need the passphrase of
-    /// your own key stay in the terminal.
+    /// the person's key stay in the terminal.
     ///
     /// Example: klnode ui
     Ui(ui::Args),
@@ -122,7 +130,7 @@ pub enum Verb {
     /// Report whether an entry helped, misled or still holds.
     ///
     /// A confirmation outside a task, or in a task that was served the entry, counts separately: it
-    /// may be an echo. A confirmation with your own key (`--confirm --as-person`) is always
+    /// may be an echo. A confirmation with the person's key (`--confirm --as-person`) is always
     /// evidence.
     ///
     /// Example: klnode feedback L-7F3K --helpful
@@ -151,7 +159,7 @@ pub enum Verb {
     /// Example: klnode inbox list
     #[command(subcommand)]
     Inbox(inbox::InboxVerb),
-    /// Check home, store, rules, drift, limits and anchors.
+    /// Check home, store, rules, drift, limits and anchors, or answers (eval).
     ///
     /// `home` and `store` need no running node. `rules` checks evidence, links, promotion and
     /// norms; it fails if a procedural entry of your own breaks a blocking rule. `drift` lists
@@ -160,7 +168,7 @@ pub enum Verb {
     /// every anchor and `depends_on` that was written in this repository. Without a part the
     /// command checks all of them, anchors only inside a checkout. It ends with 1 if a check fails,
     /// so it can gate a build. `--gate` checks one rule alone, by its name, and `--norms` tests
-    /// the commits of a range against the commit norms.
+    /// the commits of a range against the commit norms. `eval` measures the quality of answers.
     ///
     /// Example: klnode check rules drift --workspace team
     Check(check::Args),
@@ -179,10 +187,6 @@ pub enum Verb {
     ///
     /// Example: klnode maintain --dry-run duplicates
     Maintain(maintain::Args),
-    /// Show cost and benefit of answers, or the serving log (--log).
-    ///
-    /// Example: klnode usage --since 30d --by author
-    Usage(usage::Args),
     /// Create, verify or restore a backup of store and key.
     ///
     /// Example: klnode backup create /mnt/backup/klnode.backup
@@ -220,11 +224,7 @@ pub enum Verb {
     ///
     /// Example: klnode config trust
     Config(config::Args),
-    /// Measure the quality of answers on a labelled set.
-    ///
-    /// Example: klnode eval queries.jsonl --compare
-    Eval(eval::Args),
-    /// Create and show your personal key, or replace a lost node key.
+    /// Create and show the person's key, or replace a lost node key.
     ///
     /// Once there is a person's key, every command that opens the node to others needs its
     /// passphrase, so a program that runs as you cannot do it.
@@ -245,6 +245,7 @@ pub enum Verb {
     /// logs to `hook.log` in the home.
     ///
     /// Example: echo '{"prompt": "context cancelled in auth"}' | klnode hook prompt
+    #[command(hide = true)]
     Hook(hook::Args),
     /// Print shell completions, man page, service unit or a predicate.
     ///

@@ -101,7 +101,7 @@ pub(super) async fn run(
     };
     let text = report.text();
     let reply = Reply::new(&report, text).keyed("norms");
-    Ok(if report.passed { reply } else { reply.ending(1) })
+    Ok(if report.passed { reply } else { reply.with_exit_code(1) })
 }
 
 /// The commit norms of the node that still apply.

@@ -132,7 +132,7 @@ impl Args {
             let text = "No client was found. Name one (`klnode connect --help` lists them), or run \
                         `klnode connect generic` to print settings for any other.\n";
             let summary = ConnectSummary { clients: Vec::new(), not_found, node_answers: None };
-            return Ok(Reply::new(&summary, text.to_owned()).ending(1));
+            return Ok(Reply::new(&summary, text.to_owned()).with_exit_code(1));
         }
         if self.check {
             return Ok(self.checked(&targets, not_found, &mut context));
@@ -157,12 +157,14 @@ impl Args {
             let _ = write!(question, "Change {changes} {files}?");
             let Some(ask) = context.ask else {
                 let closing = "Nothing was written. Confirm with --yes.\n";
-                return Ok(self.reply(rows, not_found, closing).ending(1));
+                return Ok(self.reply(rows, not_found, closing).with_exit_code(1));
             };
             if !ask(&question) {
                 // The question has already shown the plan.
                 let summary = ConnectSummary { clients: rows, not_found, node_answers: None };
-                return Ok(Reply::new(&summary, "Nothing was written.\n".to_owned()).ending(1));
+                return Ok(
+                    Reply::new(&summary, "Nothing was written.\n".to_owned()).with_exit_code(1)
+                );
             }
         }
         let rows = plans.iter().map(|(target, plan)| self.applied(target, plan));
@@ -278,7 +280,7 @@ impl Args {
         let is_good = answers && rows.iter().all(|row| row.state == "connected");
         let summary = ConnectSummary { clients: rows, not_found, node_answers: Some(answers) };
         let reply = Reply::new(&summary, text);
-        if is_good { reply } else { reply.ending(1) }
+        if is_good { reply } else { reply.with_exit_code(1) }
     }
 
     fn reply(&self, rows: Vec<Row>, not_found: Vec<&'static str>, closing: &str) -> Reply {
@@ -286,7 +288,7 @@ impl Args {
         let text = text(&rows, &not_found) + closing;
         let summary = ConnectSummary { clients: rows, not_found, node_answers: None };
         let reply = Reply::new(&summary, text);
-        if is_refused { reply.ending(1) } else { reply }
+        if is_refused { reply.with_exit_code(1) } else { reply }
     }
 }
 

@@ -4,7 +4,7 @@ use super::check::{Args, CheckPart};
 use super::config::is_changed;
 use super::{ProgressSink, Reply, VerbError};
 use hyper::Method;
-use klnode_api_types::health_check::{CheckResult, Finding};
+use klnode_api_types::health_check::{CheckResult, CheckSeverity};
 use klnode_client::{Client, ClientError};
 use klnode_config::Layered;
 use klnode_text::plural::counted;
@@ -17,24 +17,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The check that ends the list of checks of the home; all later ones are about the store.
 const LAST_OF_HOME: &str = "socket";
 
-/// Findings about the home and about its store.
+/// Check results about the home and about its store.
 #[derive(Default)]
 pub struct DoctorReport {
-    /// Findings about the home.
-    pub home: Vec<Finding>,
-    /// Findings about the store.
-    pub store: Vec<Finding>,
+    /// Check results about the home.
+    pub home: Vec<CheckResult>,
+    /// Check results about the store.
+    pub store: Vec<CheckResult>,
 }
 
 impl DoctorReport {
-    fn of(mut home: Vec<Finding>) -> Self {
+    fn of(mut home: Vec<CheckResult>) -> Self {
         let last = home.iter().position(|finding| finding.check == LAST_OF_HOME);
         let store = home.split_off(last.map_or(home.len(), |at| at + 1));
         Self { home, store }
     }
 
-    /// Adds a finding about the home.
-    pub fn push(&mut self, finding: Finding) {
+    /// Adds a check result about the home.
+    pub fn push(&mut self, finding: CheckResult) {
         self.home.push(finding);
     }
 }
@@ -58,24 +58,24 @@ pub async fn ask(
 }
 
 /// The settings that differ from the defaults, or the reason why they cannot be read.
-pub fn settings(set: Result<&Layered, String>) -> Finding {
+pub fn settings(set: Result<&Layered, String>) -> CheckResult {
     let layered = match set {
         Ok(layered) => layered,
         Err(why) => {
             let way_out = "correct it; `klnode config` lists every key, and `klnode config KEY` \
                            explains one";
-            return Finding::fail("config", why, way_out);
+            return CheckResult::fail("config", why, way_out);
         }
     };
     let changed = layered.explain().into_iter().filter(is_changed);
     let changed: Vec<String> = changed.map(|row| row.key).collect();
     match changed.as_slice() {
-        [] => Finding::ok("config", "Every setting has its default."),
-        keys => Finding::ok("config", format!("Changed: {}.", keys.join(", "))),
+        [] => CheckResult::ok("config", "Every setting has its default."),
+        keys => CheckResult::ok("config", format!("Changed: {}.", keys.join(", "))),
     }
 }
 
-/// The findings of the parts in `args`, with exit code 1 if one of them is a failure.
+/// The check results of the parts in `args`, with exit code 1 if one of them is a failure.
 pub fn reply(args: &Args, findings: &DoctorReport) -> Reply {
     let parts = [(CheckPart::Home, &findings.home), (CheckPart::Store, &findings.store)];
     let (mut text, mut told) = (String::new(), Map::new());
@@ -84,11 +84,11 @@ pub fn reply(args: &Args, findings: &DoctorReport) -> Reply {
         told.insert(part.key(), json!(found));
         all.extend(found);
     }
-    for Finding { check, verdict, says, way_out } in &all {
+    for CheckResult { check, verdict, says, way_out } in &all {
         let verdict = match verdict {
-            CheckResult::Ok => "ok",
-            CheckResult::Warn => "warn",
-            CheckResult::Fail => "FAIL",
+            CheckSeverity::Ok => "ok",
+            CheckSeverity::Warn => "warn",
+            CheckSeverity::Fail => "FAIL",
         };
         let _ = writeln!(text, "{verdict:<5} {check:<13} {says}");
         if let Some(way_out) = way_out {
@@ -96,12 +96,12 @@ pub fn reply(args: &Args, findings: &DoctorReport) -> Reply {
         }
     }
     let count = |wanted| all.iter().filter(|finding| finding.verdict == wanted).count();
-    let (warned, failed) = (count(CheckResult::Warn), count(CheckResult::Fail));
+    let (warned, failed) = (count(CheckSeverity::Warn), count(CheckSeverity::Fail));
     let counts = [
         counted(all.len() as u64, "check", "checks"),
         counted(warned as u64, "warning", "warnings"),
         counted(failed as u64, "failure", "failures"),
     ];
     let _ = writeln!(text, "{}", counts.join(", "));
-    Reply::new(&Value::Object(told), text).ending(u8::from(failed > 0))
+    Reply::new(&Value::Object(told), text).with_exit_code(u8::from(failed > 0))
 }

@@ -4,7 +4,7 @@
 use super::add::flagged;
 use super::api_path::entry_path;
 use super::editor::Draft;
-use super::{ConfirmPrompt, Editor, Reply, VerbError, anchors, entry_draft, resolve};
+use super::{ConfirmPrompt, Editor, Reply, VerbError, anchors, edit_conflict, entry_draft};
 use clap::ArgGroup;
 use hyper::Method;
 use klnode_api_types::{self, EditResult, Entry, SupersedeResult};
@@ -37,7 +37,7 @@ const CHANGES: [&str; 15] = [
 #[command(group(ArgGroup::new("settles").args(["take", "resolve", "superseded_by"])
     .conflicts_with("changes")))]
 pub struct Edit {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// The new title.
     #[arg(long, allow_hyphen_values = true)]
@@ -87,8 +87,8 @@ pub struct Edit {
     pub remove_links: Vec<String>,
     /// Keep this version of a field in an edit conflict, by its number in `klnode show`. The field
     /// is needed if several fields have versions, as in content=2.
-    #[arg(long, value_name = "[FIELD=]NUMBER", value_parser = resolve::take)]
-    pub take: Vec<resolve::KeptVersion>,
+    #[arg(long, value_name = "[FIELD=]NUMBER", value_parser = edit_conflict::take)]
+    pub take: Vec<edit_conflict::KeptVersion>,
     /// Open `$VISUAL` or `$EDITOR` with all versions of each field in an edit conflict, or of this
     /// field only.
     #[arg(long, value_name = "FIELD", num_args = 0..=1, require_equals = true,
@@ -166,7 +166,7 @@ impl Edit {
             }
             Err(error) => {
                 let file = draft.file().display();
-                Err(error.noting(format!("Your text is kept in {file}.")))
+                Err(error.with_note(format!("Your text is kept in {file}.")))
             }
         }
     }
@@ -183,7 +183,7 @@ impl Edit {
         let notes = flagged(&edited.flags, edited.held, &edited.code)
             + &anchors::unchecked_note(&edit.add_depends_on)
             + &unanchored;
-        Ok(Reply::new(&edited, text).noting(notes))
+        Ok(Reply::new(&edited, text).with_notes(notes))
     }
 
     pub(super) async fn run(
@@ -196,12 +196,15 @@ impl Edit {
             return supersede(&self.entry, by, self.undo, client).await;
         }
         if !self.take.is_empty() {
-            return resolve::keep(&self.entry, self.take, self.as_person, client).await;
+            return edit_conflict::keep(&self.entry, self.take, self.as_person, client).await;
         }
         if let Some(field) = self.resolve {
             let field = Some(field).filter(|field| !field.is_empty());
-            let conflict =
-                resolve::ConflictEditor { entry: self.entry, field, as_person: self.as_person };
+            let conflict = edit_conflict::ConflictEditor {
+                entry: self.entry,
+                field,
+                as_person: self.as_person,
+            };
             return conflict.edit(client, editor, ask).await;
         }
         self.change(client, editor).await

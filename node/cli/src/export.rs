@@ -191,7 +191,7 @@ impl LineCounter {
         let notes = format!(
             "{entries} damaged and missing in the export; `klnode check store` lists them.\n"
         );
-        reply.noting(notes).ending(1)
+        reply.with_notes(notes).with_exit_code(1)
     }
 
     fn total(&self) -> Option<u64> {

@@ -15,7 +15,7 @@ use klnode_client::Client;
     ["success", "failure", "helpful", "harmful", "confirm", "reset"]
 )))]
 pub struct Feedback {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// You followed it and it worked.
     #[arg(long)]

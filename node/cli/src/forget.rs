@@ -17,7 +17,7 @@ use klnode_text::plural;
 /// The entry to erase, and how.
 #[derive(Debug, clap::Args)]
 pub struct Forget {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// Do not ask for confirmation.
     #[arg(long)]
@@ -63,16 +63,16 @@ impl Forget {
         let done: ChangeResult = waiting(under_way, progress, asked).await?;
         let what = match (done.before, self.now) {
             (false, false) => "forgotten",
-            (false, true) => "forgotten, and gone from every file here",
+            (false, true) => "forgotten and erased from every file of this node",
             (true, false) => "was forgotten before",
-            (true, true) => "was forgotten before, and is gone from every file here",
+            (true, true) => "was forgotten before, and is erased from every file of this node",
         };
         let reply = removal_reply(&done, what);
         let note = format!(
             "Run `klnode forget {} --status` to see which peers have erased it.\n",
             done.code
         );
-        Ok(if done.before { reply.noting(note) } else { reply })
+        Ok(if done.before { reply.with_notes(note) } else { reply })
     }
 
     async fn retract(self, client: &Client, ask: ConfirmPrompt<'_>) -> Result<Reply, VerbError> {

@@ -17,15 +17,12 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Ask", &["search", "briefing", "insights", "show", "list"]),
     ("Work", &["task", "feedback", "mark"]),
     ("Share", &["peer", "workspace", "inbox"]),
-    (
-        "Look after",
-        &["check", "maintain", "usage", "backup", "export", "import", "config", "eval", "identity"],
-    ),
-    ("Integrate", &["mcp", "hook", "generate"]),
+    ("Look after", &["check", "maintain", "backup", "export", "import", "config", "identity"]),
+    ("Integrate", &["mcp", "generate"]),
 ];
 
 /// Verbs of earlier versions, and of tools that klnode replaces, with the command for each.
-const RENAMED: [(&str, &str); 32] = [
+const RENAMED: [(&str, &str); 34] = [
     ("accept", "klnode inbox accept ENTRY"),
     ("anchors", "klnode check anchors, or klnode generate predicate FILE"),
     ("annotate", "klnode mark ENTRY --note TEXT"),
@@ -34,6 +31,7 @@ const RENAMED: [(&str, &str); 32] = [
     ("confirm", "klnode feedback ENTRY --confirm"),
     ("doctor", "klnode check home store"),
     ("drift", "klnode check drift"),
+    ("eval", "klnode check eval FILE"),
     ("friction", "klnode task friction"),
     ("health", "klnode check limits"),
     ("history", "klnode show ENTRY --history"),
@@ -51,11 +49,12 @@ const RENAMED: [(&str, &str); 32] = [
     ("resolve", "klnode edit ENTRY --take NUMBER (or --resolve)"),
     ("restore", "klnode backup restore FILE"),
     ("retract", "klnode forget ENTRY --retract"),
-    ("served", "klnode usage --log"),
+    ("served", "klnode status usage --log"),
     ("service", "klnode generate service"),
     ("supersede", "klnode edit ENTRY --superseded-by OTHER"),
     ("sync", "klnode peer sync"),
     ("unarchive", "klnode archive ENTRY --undo"),
+    ("usage", "klnode status usage"),
     ("verify", "klnode check rules"),
     ("watch", "klnode list --follow"),
 ];

@@ -13,7 +13,7 @@ pub enum IdentityVerb {
     ///
     /// Example: klnode identity new
     New,
-    /// Print the public half of your key.
+    /// Print the public half of the person's key.
     ///
     /// Example: klnode identity show
     Show,

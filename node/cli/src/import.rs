@@ -160,7 +160,7 @@ impl Import {
                 let message = format!("At least {taken} imported. Run it again to complete it.");
                 Err(VerbError::Interrupted(message))
             }
-            Err(error) => Err(error.noting(self.taken_before(&imported))),
+            Err(error) => Err(error.with_note(self.taken_before(&imported))),
         }
     }
 
@@ -277,7 +277,7 @@ impl Import {
             );
         }
         if let Some(line) = imported.stopped {
-            let _ = writeln!(text, "stopped at line {line}");
+            let _ = writeln!(text, "The import stopped at line {line}.");
         }
         let mut notes = String::new();
         for problem in &imported.problems {
@@ -304,7 +304,9 @@ impl Import {
             );
         }
         let exit_code = u8::from(imported.refused > 0);
-        Reply::new(&ImportSummary { imported, announced }, text).noting(notes).ending(exit_code)
+        Reply::new(&ImportSummary { imported, announced }, text)
+            .with_notes(notes)
+            .with_exit_code(exit_code)
     }
 }
 

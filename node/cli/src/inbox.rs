@@ -96,7 +96,7 @@ pub struct ReleaseArgs {
 struct InboxList<'a> {
     #[serde(flatten)]
     waiting: &'a Quarantine,
-    /// Held entries.
+    /// Own entries that wait for the operator before they are shared.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     held: Vec<HeldEntry>,
 }

@@ -65,7 +65,7 @@ impl InviteArgs {
         }
         // Standard output has only the ticket, so that it can be piped.
         let text = format!("{}\n", invited.ticket);
-        Ok(Reply::new(&invited, text).noting(notes))
+        Ok(Reply::new(&invited, text).with_notes(notes))
     }
 }
 

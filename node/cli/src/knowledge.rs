@@ -88,7 +88,7 @@ pub enum KnowledgeVerb {
 /// The entry to write.
 #[derive(Debug, clap::Args)]
 pub struct KnowledgeAdd {
-    /// The memory.
+    /// The memory to write the entry to.
     #[arg(long = "type", value_enum)]
     pub memory: KnowledgeMemory,
     /// The kind of a norm, if the object does not name it.
@@ -108,7 +108,7 @@ pub struct KnowledgeAdd {
 /// The entries to list.
 #[derive(Debug, clap::Args)]
 pub struct KnowledgeList {
-    /// The memory.
+    /// The memory to list.
     #[arg(long = "type", value_enum)]
     pub memory: KnowledgeMemory,
     /// Only norms of this kind.

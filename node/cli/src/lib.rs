@@ -24,6 +24,7 @@ mod context;
 mod diff_query;
 pub mod doctor;
 mod edit;
+mod edit_conflict;
 pub mod editor;
 mod entry_draft;
 mod entry_fields;
@@ -63,7 +64,6 @@ mod promote;
 mod promotion_ledger;
 pub mod read_limited;
 mod render_entry;
-mod resolve;
 mod review_proposal;
 pub mod rule_gate;
 mod sanitize;
@@ -94,6 +94,7 @@ use serde::Serialize;
 use serde_json::Value;
 use spinner::SharedProgress;
 use std::path::{Path, PathBuf};
+use usage::StatusReport;
 
 /// klnode: shared memory for coding agents and people, judged by use and synced peer to peer.
 ///
@@ -204,20 +205,20 @@ impl Reply {
     }
 
     /// Adds notes for standard error.
-    fn noting(mut self, notes: String) -> Self {
+    fn with_notes(mut self, notes: String) -> Self {
         self.notes = harmless(notes);
         self
     }
 
     /// Adds a remark for people. Programs find the same fact in the JSON form, and it does not
     /// explain the exit code.
-    pub fn remarking(mut self, remark: String) -> Self {
+    pub fn with_remark(mut self, remark: String) -> Self {
         self.remark = harmless(remark);
         self
     }
 
     /// Sets the exit code.
-    fn ending(mut self, exit_code: u8) -> Self {
+    fn with_exit_code(mut self, exit_code: u8) -> Self {
         self.exit_code = exit_code;
         self
     }
@@ -323,7 +324,7 @@ pub enum VerbError {
 
 impl VerbError {
     /// Adds a sentence for the operator.
-    fn noting(self, note: String) -> Self {
+    fn with_note(self, note: String) -> Self {
         Self::Noted { error: Box::new(self), note }
     }
 }
@@ -383,13 +384,16 @@ async fn dispatch(
         | Verb::Config(_)
         | Verb::Connect(_)
         | Verb::Hook(_)
-        | Verb::Eval(_)
+        | Verb::Check(check::Args { measurement: Some(_), .. })
         | Verb::Generate(_)
         | Verb::Identity(_)
         | Verb::Mcp(_) => {
             unreachable!("the application runs these itself")
         }
-        Verb::Status => show::status(client).await,
+        Verb::Status { report: None } => show::status(client).await,
+        Verb::Status { report: Some(StatusReport::Usage(usage)) } => {
+            usage.run(client, terminal).await
+        }
         Verb::Stop => stop::stop(client, home, progress).await,
         Verb::Ui(args) => args.run(client, terminal, home, progress).await,
         Verb::Add(add) => add.run(client, editor).await,
@@ -411,7 +415,6 @@ async fn dispatch(
         Verb::Check(check) => check.run(client, progress).await,
         Verb::Knowledge(verb) => verb.run(client, terminal, &program, progress).await,
         Verb::Maintain(args) => args.run(client, progress).await,
-        Verb::Usage(usage) => usage.run(client, terminal).await,
         Verb::Backup(BackupVerb::Create(create)) => create.run(client, progress).await,
         Verb::Backup(BackupVerb::Verify { .. } | BackupVerb::Restore(_)) => {
             unreachable!("these need no running node")

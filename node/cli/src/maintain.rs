@@ -116,7 +116,7 @@ impl Args {
             Some(MaintainVerb::List(listing)) => {
                 let status: MaintenanceStatus = client.get(&listing.path()).await?;
                 let text = listing.listed(&status);
-                Ok(Reply::new(&status, text).noting(listing.more(&status)))
+                Ok(Reply::new(&status, text).with_notes(listing.more(&status)))
             }
             Some(MaintainVerb::Undo(one)) => decide(client, one.number, "undo").await,
             Some(MaintainVerb::Accept(one)) => decide(client, one.number, "accept").await,
@@ -142,7 +142,7 @@ impl Args {
                     from: from.take(),
                 };
                 let ran: MaintenanceResult =
-                    client.send_json(Method::POST, "/v1/upkeep/run", &order).await?;
+                    client.send_json(Method::POST, "/v1/maintenance/run", &order).await?;
                 let share = ran.done.saturating_mul(1_000) / ran.total.max(1);
                 progress.tell("running maintenance", at * 1_000 + share, Some(total));
                 kept.add(&ran);
@@ -191,7 +191,7 @@ impl ServiceSummary {
 }
 
 async fn decide(client: &Client, number: u64, verb: &str) -> Result<Reply, VerbError> {
-    let path = format!("/v1/upkeep/{number}/{verb}");
+    let path = format!("/v1/maintenance/{number}/{verb}");
     let decided: MaintenanceDecision = client.send_json(Method::POST, &path, &()).await?;
     let text = format!("{}\n", line(&decided.noted));
     Ok(Reply::new(&decided, text))
@@ -273,7 +273,7 @@ impl ListingArgs {
         ];
         let given =
             given.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-        format!("/v1/upkeep?{}", given.collect::<Vec<_>>().join("&"))
+        format!("/v1/maintenance?{}", given.collect::<Vec<_>>().join("&"))
     }
 
     fn listed(&self, status: &MaintenanceStatus) -> String {
@@ -425,10 +425,10 @@ mod tests {
             more_of: vec!["changes".into()],
         };
         let all = ListingArgs::default();
-        assert_eq!(all.path(), "/v1/upkeep?");
+        assert_eq!(all.path(), "/v1/maintenance?");
         assert_eq!(all.more(&status), "For more, run: klnode maintain list changes --before 9\n");
         let part = ListingArgs { only: Some("changes".into()), limit: Some(2), before: Some(20) };
-        assert_eq!(part.path(), "/v1/upkeep?only=changes&limit=2&before=20");
+        assert_eq!(part.path(), "/v1/maintenance?only=changes&limit=2&before=20");
         assert_eq!(
             part.more(&status),
             "For more, run: klnode maintain list changes -n 2 --before 9\n"

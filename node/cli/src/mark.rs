@@ -11,7 +11,7 @@ use klnode_client::Client;
 #[derive(Debug, clap::Args)]
 #[command(group(ArgGroup::new("mark").required(true).args(["pin", "mute", "wrong", "note"])))]
 pub struct Mark {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// Rank it higher.
     #[arg(long)]

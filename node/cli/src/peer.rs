@@ -99,7 +99,7 @@ pub enum PeerVerb {
 /// The peer to vouch for.
 #[derive(Debug, clap::Args)]
 pub struct Vouch {
-    /// The peer.
+    /// The peer to vouch for.
     #[command(flatten)]
     pub peer: OnePeer,
     /// Withdraw the vouch.
@@ -107,7 +107,7 @@ pub struct Vouch {
     pub undo: bool,
 }
 
-/// One peer.
+/// The peer that a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct OnePeer {
     /// Its name, its key or peer id, or the beginning of its key.
@@ -204,7 +204,7 @@ fn decided(decision: PeerDecision, peer: &Peer) -> String {
         PeerDecision::Approve if peer.mine => "is approved: another machine of yours",
         PeerDecision::Approve if !peer.workspaces.is_empty() => {
             let shared = peer.workspaces.join(", ");
-            return format!("is approved: member of {shared}, no machine of yours");
+            return format!("is approved: member of {shared}, not one of your machines");
         }
         PeerDecision::Approve => {
             "is approved: neither yours nor a member of a workspace, until it joins with a ticket \
@@ -218,8 +218,8 @@ fn decided(decision: PeerDecision, peer: &Peer) -> String {
         PeerDecision::Block => "is blocked",
         PeerDecision::Unblock => "is no longer blocked",
         PeerDecision::Vouch => {
-            "is vouched for: this counts as three successes here, which fade; `klnode peer show` \
-             has its trust"
+            "is vouched for: this counts as three successes on this node; the effect decays. \
+             `klnode peer show` has its trust"
         }
         PeerDecision::Unvouch => "is no longer vouched for",
         PeerDecision::Remove => {
@@ -257,7 +257,7 @@ impl SyncArgs {
         }
         let _ = writeln!(text, "{}", moved(&synced));
         let is_equal = synced.peers.iter().all(|peer| peer.connected && peer.sync == "equal");
-        Ok(Reply::new(&synced, text).ending(u8::from(!is_equal)))
+        Ok(Reply::new(&synced, text).with_exit_code(u8::from(!is_equal)))
     }
 }
 
@@ -303,7 +303,11 @@ mod tests {
         let refused = peer("refused", false, &[]);
         for (decision, peer, expect) in [
             (PeerDecision::Approve, &own, "is approved: another machine of yours"),
-            (PeerDecision::Approve, &member, "is approved: member of team, no machine of yours"),
+            (
+                PeerDecision::Approve,
+                &member,
+                "is approved: member of team, not one of your machines",
+            ),
             (
                 PeerDecision::Approve,
                 &bare,

@@ -97,7 +97,7 @@ pub struct PlaybookNewArgs {
     /// One sentence for short answers.
     #[arg(long, allow_hyphen_values = true)]
     pub summary: Option<String>,
-    /// A tag.
+    /// A tag; may be given more than once.
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
 }
@@ -214,7 +214,7 @@ fn path(playbook: &str, rest: &str) -> Result<String, VerbError> {
     Ok(format!("/v1/playbooks/{name}{rest}"))
 }
 
-/// Splits `P-7F3K#section`.
+/// Splits a reference such as `P-7F3K#section` into the playbook and its section.
 fn split(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once('#') {
         Some((playbook, section)) => (playbook, Some(section)),
@@ -294,7 +294,7 @@ fn settle<T>(draft: Option<Draft>, sent: Result<T, VerbError>) -> Result<T, Verb
             Ok(done)
         }
         (Some(draft), Err(error)) => {
-            Err(error.noting(format!("Your text is kept in {}.", draft.file().display())))
+            Err(error.with_note(format!("Your text is kept in {}.", draft.file().display())))
         }
     }
 }
@@ -356,7 +356,7 @@ impl PlaybookShowArgs {
                 shown.waiting
             );
         }
-        Ok(Reply::new(&shown, text).noting(notes))
+        Ok(Reply::new(&shown, text).with_notes(notes))
     }
 
     async fn blame(self, client: &Client) -> Result<Reply, VerbError> {

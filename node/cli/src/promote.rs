@@ -8,7 +8,7 @@ use klnode_client::Client;
 
 /// The entry to copy, and the fields that the copy has of its own.
 pub(super) struct EntryCopy {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub(super) entry: String,
     /// The workspace of the copy; by default that of the entry, outside its thread.
     pub(super) workspace: Option<String>,

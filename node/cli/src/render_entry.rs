@@ -1,6 +1,6 @@
 //! Renders an entry for a terminal: one line in a list, or all rows of it.
 
-use super::resolve::label;
+use super::edit_conflict::label;
 use super::sanitize::{harmless, printable};
 use super::timestamp::{day, moment};
 use klnode_api_types::{
@@ -219,7 +219,9 @@ fn imported(source: &ImportedSource) -> Vec<(&'static str, String)> {
 /// The prior evidence in the confidence.
 pub(super) fn prior_evidence(prior: &Prior) -> String {
     let Prior { alpha, beta } = prior;
-    format!("prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; verifies nothing")
+    format!(
+        "prior evidence from import: alpha +{alpha:.2}, beta +{beta:.2}; does not count as verification"
+    )
 }
 
 /// The last confirmation, and the number of tasks without use before the entry is archived.

@@ -58,7 +58,7 @@ fn finding(measure: &Measure) -> Option<ProposedReview> {
             ("klnode task friction report", "klnode add --from ENTRY --approve REASON")
         }
         Aspect::Waiting => ("klnode inbox list", "klnode inbox release RECORD"),
-        Aspect::Failed => ("klnode usage", "klnode task findings TASK"),
+        Aspect::Failed => ("klnode status usage", "klnode task findings TASK"),
     };
     let (measure, limit) = (measure.aspect.name(), measure.limit);
     Some(ProposedReview { measure, value, limit, review, action })

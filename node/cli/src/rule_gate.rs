@@ -1,6 +1,6 @@
 //! `klnode check --gate NAME`: single rules by name, with one exit code each, for a build.
 //!
-//! All gates but `knowledge.schema` read the survey of `check rules`. The schema gate reads the
+//! All gates but `knowledge.schema` read the audit of `check rules`. The schema gate reads the
 //! entries themselves: the node validates every write, so a violation is an entry of a later version
 //! or of a damaged store.
 
@@ -47,7 +47,7 @@ impl RuleGate {
         }
     }
 
-    /// The rule of the audit; `None` for the schema, which the survey does not cover.
+    /// The rule of the audit; `None` for the schema, which the audit does not cover.
     pub(super) fn rule(self) -> Option<AuditRule> {
         match self {
             Self::Schema => None,

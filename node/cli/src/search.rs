@@ -174,13 +174,13 @@ impl Args {
                 None => Vec::new(),
             };
             let reply = Reply::new(&answer, context_block(&answer, &upstream));
-            return Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply });
+            return Ok(if answer.hits.is_empty() { reply.with_exit_code(1) } else { reply });
         }
         let text = text(&answer) + &left_out(&answer, self.budget) + &withheld(&answer);
         let text = text + &other_threads(&answer) + &by_code(&answer, &search);
         let text = text + &considered(&answer, self.debug);
         let reply = Reply::styled(&answer, text);
-        Ok(if answer.hits.is_empty() { reply.ending(1) } else { reply })
+        Ok(if answer.hits.is_empty() { reply.with_exit_code(1) } else { reply })
     }
 }
 

@@ -46,7 +46,7 @@ pub fn show(args: &Args, program: &Program) -> Result<Reply, VerbError> {
     let write = format!("mkdir -p $(dirname {file}) && {} > {file}", words.join(" "));
     let notes = format!("To install it:\n  {write}\n  {start}\n");
     let reply = Unit { kind, unit: &unit, install: [&write, start] };
-    Ok(Reply::new(&reply, unit.clone()).noting(notes))
+    Ok(Reply::new(&reply, unit.clone()).with_notes(notes))
 }
 
 /// The command line of this program with the given words.

@@ -1,4 +1,4 @@
-//! `klnode usage --log`: the serving log, which has the caller, the query and the entries of each
+//! `klnode status usage --log`: the serving log, which has the caller, the query and the entries of each
 //! answer.
 
 use super::api_path::escape;

@@ -90,7 +90,7 @@ fn index(index: &IndexStatus) -> String {
 /// The entry to show.
 #[derive(Debug, clap::Args)]
 pub struct Show {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub entry: String,
     /// Also print untrusted text into a pipe. A terminal always shows it.
     #[arg(long)]
@@ -290,8 +290,8 @@ impl EntryListArgs {
         }
         // An empty later page is no miss: earlier pages may have held entries.
         let is_missed = count == 0 && is_chosen && is_first;
-        let reply = Reply::new(&Page { list, left_out }, text).noting(notes);
-        Ok(if is_missed { reply.ending(1) } else { reply })
+        let reply = Reply::new(&Page { list, left_out }, text).with_notes(notes);
+        Ok(if is_missed { reply.with_exit_code(1) } else { reply })
     }
 }
 
@@ -365,10 +365,10 @@ klnode 1.2.3 is running.
   health 2 things need your attention: 3 records in quarantine; v m (bbbbbbbb) waits
   person none: the node is unprotected; run `klnode identity new`
   reach  /ip4/10.0.0.1/tcp/4600
-  peer   laptop (aaaaaaaa): connected, equal at 1970-01-01 00:00:00 UTC
+  peer   laptop (aaaaaaaa): connected, in sync at 1970-01-01 00:00:00 UTC
   peer   v m (bbbbbbbb): waits for `klnode peer approve`
   peer   hub (cccccccc): asked; its operator has not approved yet
-  peer   nas (dddddddd): not connected, last equal at 1970-01-01 00:00:00 UTC, 2 records refused
+  peer   nas (dddddddd): not connected, last in sync at 1970-01-01 00:00:00 UTC, 2 records refused
 ";
         assert_eq!(screen(&status), told);
     }

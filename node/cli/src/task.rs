@@ -143,7 +143,7 @@ pub struct TaskListArgs {
     pub open: bool,
 }
 
-/// One task.
+/// The task that a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct OneTask {
     /// Its name, as `task begin` printed it.
@@ -163,7 +163,7 @@ impl TaskVerb {
                 let begun: Task = client.send_json(Method::POST, "/v1/tasks", &new).await?;
                 let text = format!("{}\n", begun.task);
                 let notes = finding::handed_down(&begun) + &handed_conclusions(&begun);
-                Ok(Reply::new(&begun, text).noting(notes))
+                Ok(Reply::new(&begun, text).with_notes(notes))
             }
             Self::Finish(finish) => finish.run(client).await,
             Self::List(TaskListArgs { limit, open }) => {
@@ -203,7 +203,7 @@ impl Finish {
             text.push_str(&adoption::report(&whole));
         }
         let reply = Reply::new(&done, text);
-        Ok(if overruling(&done, outcome).is_some() { reply.ending(1) } else { reply })
+        Ok(if overruling(&done, outcome).is_some() { reply.with_exit_code(1) } else { reply })
     }
 }
 
@@ -231,16 +231,13 @@ fn finished(done: &FinishedTask, outcome: Outcome) -> String {
     for credit in &done.credits {
         let why = match credit.named {
             true if done.avoided.contains(&credit.id) => "a spike avoided",
-            true if credit.incidental => "an answer by the way",
-            true => "named as used",
+            true if credit.incidental => "an answer to another question",
+            true => "reported as used",
             false => "among the first served",
         };
-        let place = credit.rank + 1;
-        let _ = writeln!(
-            text,
-            "  {}  +{:.3} {to}: {why}, in place {place}",
-            credit.code, credit.amount
-        );
+        let rank = credit.rank + 1;
+        let _ =
+            writeln!(text, "  {}  +{:.3} {to} ({why}; rank {rank})", credit.code, credit.amount);
     }
     let code = |id: &String| done.codes.get(id).unwrap_or(id).clone();
     for entry in done.unserved.iter().map(code) {

@@ -64,7 +64,7 @@ impl Args {
         let (address, seconds) = (ticket.address.clone(), ticket.lifetime_seconds);
         if self.no_open {
             let text = format!(
-                "{}#code={}\nOpen this address within {seconds} seconds; it is good once.\n",
+                "{}#code={}\nOpen this address within {seconds} seconds; it is valid once.\n",
                 ticket.address, ticket.code
             );
             return Ok(Reply::new(&OpenedPage { address, opened: false }, text));

@@ -1,4 +1,4 @@
-//! `klnode usage`: cost and benefit of answers, as a table and a chart; or the serving log.
+//! `klnode status usage`: cost and benefit of answers, as a table and a chart; or the serving log.
 
 use super::api_path::escape;
 use super::sanitize::printable;
@@ -21,6 +21,15 @@ const NUMBERS_COLUMNS: usize = 63;
 
 const DIM: Style = Style::new().dimmed();
 const BAR: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Cyan)));
+
+/// A report of `klnode status`.
+#[derive(Debug, clap::Subcommand)]
+pub enum StatusReport {
+    /// Show cost and benefit of answers, or the serving log (--log).
+    ///
+    /// Example: klnode status usage --since 30d --by author
+    Usage(Args),
+}
 
 /// The span and grouping of the report, or the part of the serving log.
 #[derive(Debug, clap::Args)]
@@ -75,7 +84,7 @@ impl Args {
 fn text(usage: &Usage, by: UsageRows, terminal: OutputReader, columns: usize) -> String {
     if usage.total == UsageNumbers::default() {
         return format!(
-            "No questions since {}. `klnode usage --since 30d` covers a longer time.\n",
+            "No questions since {}. `klnode status usage --since 30d` covers a longer time.\n",
             usage.since
         );
     }

@@ -61,7 +61,7 @@ fn named(name: &str, data: &str) -> Result<String, VerbError> {
 
 fn line(name: &str, data: &str) -> Result<String, VerbError> {
     let garbled = |error| ClientError::Garbled(format!("an event: {error}"));
-    if name == "upkeep" {
+    if name == "maintenance" {
         let noted: JournalItem = serde_json::from_str(data).map_err(garbled)?;
         let (at, number) = (moment(noted.at), noted.number.unwrap_or_default());
         let codes: Vec<String> = noted.entries.into_iter().map(|entry| entry.code).collect();

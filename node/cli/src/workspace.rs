@@ -74,10 +74,10 @@ pub enum WorkspaceVerb {
     Settings(Settings),
 }
 
-/// One workspace.
+/// The workspace that a verb is about.
 #[derive(Debug, clap::Args)]
 pub struct OneWorkspace {
-    /// Its name.
+    /// The name of the workspace.
     pub name: String,
 }
 
@@ -221,7 +221,7 @@ impl OneOffer {
 pub struct Settings {
     /// The workspace's name.
     pub name: String,
-    /// The file.
+    /// The file with the settings, in TOML.
     pub file: PathBuf,
 }
 

@@ -1,6 +1,6 @@
 //! Checks of the store: every record, every table, and the clocks of their authors.
 
-use super::Finding;
+use super::CheckResult;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::{FUTURE_SKEW_MAX, WallTime};
 use klnode_home::Layout;
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// An earlier wall time means that the clock is not set.
 const CLOCK_MIN: WallTime = WallTime::from_millis(1_735_689_600_000);
 
-/// Maximum number of damaged entries named in a finding.
+/// Maximum number of damaged entries named in a check result.
 const NAMED_MAX: usize = 20;
 
 const FROM_PEER: &str = "Run `klnode peer sync` to fetch the records a peer holds, or `klnode \
@@ -27,11 +27,11 @@ pub fn store(
     own: Option<AuthorId>,
     now: WallTime,
     watch: ProgressWatch<'_>,
-) -> Result<Vec<Finding>, Error> {
-    // A damaged page can make redb panic; that is a finding too.
+) -> Result<Vec<CheckResult>, Error> {
+    // A damaged page can make redb panic; that is a check result too.
     let look = || {
         let examined = snapshot.examine(watch)?;
-        let mut beside: Vec<Finding> = author(snapshot, own)?.into_iter().collect();
+        let mut beside: Vec<CheckResult> = author(snapshot, own)?.into_iter().collect();
         beside.extend(charters(snapshot, own.unwrap_or_default(), now)?);
         Ok((examined, beside))
     };
@@ -40,15 +40,15 @@ pub fn store(
         Ok(Err(error @ (Error::Closed | Error::Full | Error::Io(_)))) => {
             let says = format!("The store cannot be read now. {error}");
             let way_out = "Free disk space and check the disk; the node then continues by itself.";
-            return Ok(vec![Finding::fail("records", says, way_out)]);
+            return Ok(vec![CheckResult::fail("records", says, way_out)]);
         }
         Ok(Err(error)) => {
             let says = format!("The store cannot be read to its end. {error}");
-            return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);
+            return Ok(vec![CheckResult::fail("records", says, FROM_BACKUP)]);
         }
         Err(_) => {
             let says = "The pages of the store are inconsistent.";
-            return Ok(vec![Finding::fail("records", says, FROM_BACKUP)]);
+            return Ok(vec![CheckResult::fail("records", says, FROM_BACKUP)]);
         }
         Ok(Ok(looked)) => looked,
     };
@@ -59,7 +59,7 @@ pub fn store(
 }
 
 /// Checks that the key in the home is the one the store was written with.
-fn author(snapshot: &Snapshot, own: Option<AuthorId>) -> Result<Option<Finding>, Error> {
+fn author(snapshot: &Snapshot, own: Option<AuthorId>) -> Result<Option<CheckResult>, Error> {
     let expected = Error::unless_damaged(snapshot.author())?.flatten();
     let other = expected.zip(own).filter(|(expected, own)| expected != own);
     Ok(other.map(|(expected, own)| {
@@ -68,12 +68,12 @@ fn author(snapshot: &Snapshot, own: Option<AuthorId>) -> Result<Option<Finding>,
         let way_out = "Restore the right node.key; or move it away and `klnode backup restore` \
                        one, which brings its key; or run `klnode identity adopt` to continue as \
                        another author.";
-        Finding::fail("author", says, way_out)
+        CheckResult::fail("author", says, way_out)
     }))
 }
 
 /// Workspaces whose members are uncertain because their charter is damaged.
-fn charters(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Vec<Finding>, Error> {
+fn charters(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Vec<CheckResult>, Error> {
     let read = Error::unless_damaged(Membership::read(snapshot, own, now))?;
     let workspaces = read.map(|membership| membership.workspaces).unwrap_or_default();
     let damaged = workspaces.values().filter(|shared| shared.is_damaged);
@@ -82,7 +82,7 @@ fn charters(snapshot: &Snapshot, own: AuthorId, now: WallTime) -> Result<Vec<Fin
             "The members of workspace `{name}` are uncertain: a record of its charter is \
              damaged, and no further entry of it is shared until the record is restored."
         );
-        Finding::fail("workspace", says, FROM_PEER)
+        CheckResult::fail("workspace", says, FROM_PEER)
     };
     Ok(damaged.map(|shared| finding(&shared.name)).collect())
 }
@@ -93,19 +93,19 @@ pub fn store_file(
     own: Option<AuthorId>,
     now: WallTime,
     watch: ProgressWatch<'_>,
-) -> Result<Vec<Finding>, Error> {
+) -> Result<Vec<CheckResult>, Error> {
     let path = layout.store_file();
     match path.try_exists() {
         Ok(true) => {}
         Ok(false) => {
-            return Ok(vec![Finding::ok(
+            return Ok(vec![CheckResult::ok(
                 "store",
                 "There is none yet; the first start creates it.",
             )]);
         }
         Err(error) => {
             let says = format!("{} cannot be inspected: {error}.", path.display());
-            return Ok(vec![Finding::fail("store", says, "Check its owner.")]);
+            return Ok(vec![CheckResult::fail("store", says, "Check its owner.")]);
         }
     }
     let _claimed = match claim(layout) {
@@ -124,12 +124,12 @@ pub fn store_file(
             OpenError::Newer { .. } => "Upgrade klnode.",
             _ => FROM_BACKUP,
         };
-        Finding::fail("store", error.to_string(), way_out)
+        CheckResult::fail("store", error.to_string(), way_out)
     };
     match opened {
         Err(error) => Ok(vec![finding(error)]),
         Ok(snapshot) => {
-            let mut findings = vec![Finding::ok("store", "The store opens.")];
+            let mut findings = vec![CheckResult::ok("store", "The store opens.")];
             findings.extend(store(&snapshot, own, now, watch)?);
             Ok(findings)
         }
@@ -139,7 +139,7 @@ pub fn store_file(
 /// Locks the home while its store is checked, so that a node that starts meanwhile reports who
 /// holds it. If another process holds the lock, it is about to open or close the store, and must
 /// not find the file locked. The lock file is not created.
-fn claim(layout: &Layout) -> Result<Option<File>, Finding> {
+fn claim(layout: &Layout) -> Result<Option<File>, CheckResult> {
     let path = layout.lock_file();
     let Ok(file) = File::open(&path) else { return Ok(None) };
     match file.try_lock() {
@@ -151,76 +151,80 @@ fn claim(layout: &Layout) -> Result<Option<File>, Finding> {
                  process.",
                 shell_quote::path(&path)
             );
-            Err(Finding::fail("store", says, way_out))
+            Err(CheckResult::fail("store", says, way_out))
         }
         Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
     }
 }
 
-fn records(examined: &IntegrityReport) -> Finding {
+fn records(examined: &IntegrityReport) -> CheckResult {
     let IntegrityReport { entries, forgotten, records, damaged, damage, touched, .. } = examined;
     match damage.first() {
         None => {
             let (records, entries) = (plural::records(*records), plural::entries(*entries));
             let says =
                 format!("{records} of {entries}, {forgotten} of them forgotten, were verified.");
-            Finding::ok("records", says)
+            CheckResult::ok("records", says)
         }
         Some(first) => {
             let rows = plural::counted(*damaged, "row is", "rows are");
             let says = format!("{rows} damaged. The first: {first}");
             if touched.is_empty() {
-                return Finding::fail("records", says, FROM_BACKUP);
+                return CheckResult::fail("records", says, FROM_BACKUP);
             }
             let names: Vec<String> =
                 touched.iter().take(NAMED_MAX).map(ToString::to_string).collect();
             let entries = plural::entries(touched.len() as u64);
             let says = format!("{says} The damage is in {entries}: {}.", names.join(", "));
-            Finding::fail("records", says, FROM_PEER)
+            CheckResult::fail("records", says, FROM_PEER)
         }
     }
 }
 
-fn quarantine(examined: &IntegrityReport) -> Finding {
+fn quarantine(examined: &IntegrityReport) -> CheckResult {
     match examined.quarantined {
-        0 => Finding::ok("quarantine", "No record waits."),
+        0 => CheckResult::ok("quarantine", "No record waits."),
         waiting => {
             let records = plural::counted(waiting, "record waits", "records wait");
             let says = format!("{records} for your decision.");
             let way_out = "List them with `klnode inbox list`. Until you decide, they are \
                            neither shown nor passed on.";
-            Finding::warn("quarantine", says, way_out)
+            CheckResult::warn("quarantine", says, way_out)
         }
     }
 }
 
-fn clock(examined: &IntegrityReport, own: Option<AuthorId>, now: WallTime) -> Finding {
+fn clock(examined: &IntegrityReport, own: Option<AuthorId>, now: WallTime) -> CheckResult {
     if now < CLOCK_MIN {
-        return Finding::fail("clock", "This clock is not set.", "Set it, then start the node.");
+        return CheckResult::fail(
+            "clock",
+            "This clock is not set.",
+            "Set it, then start the node.",
+        );
     }
     let ahead = examined.newest.filter(|(stamp, _)| stamp.wall() > now.plus(FUTURE_SKEW_MAX));
     let Some((stamp, author)) = ahead else {
-        return Finding::ok("clock", "No record is stamped ahead of this clock.");
+        return CheckResult::ok("clock", "No record is stamped ahead of this clock.");
     };
     let seconds = (stamp.wall().as_millis() - now.as_millis()) / 1_000;
     let whose = if Some(author) == own { "this node".into() } else { format!("author {author}") };
     let says = format!("A record of {whose} is stamped {seconds} seconds ahead of this clock.");
-    Finding::warn("clock", says, "Check the clock; the record is not shown before that time.")
+    CheckResult::warn("clock", says, "Check the clock; the record is not shown before that time.")
 }
 
-fn equivocation(examined: &IntegrityReport, own: Option<AuthorId>) -> Vec<Finding> {
+fn equivocation(examined: &IntegrityReport, own: Option<AuthorId>) -> Vec<CheckResult> {
     if examined.equivocating.is_empty() {
-        return vec![Finding::ok("equivocation", "No author has equivocated.")];
+        return vec![CheckResult::ok("equivocation", "No author has equivocated.")];
     }
     let finding = |author: &AuthorId| match Some(*author) == own {
-        true => Finding::fail(
+        true => CheckResult::fail(
             "equivocation",
             "This node's key has signed two different records in one slot.",
             "Stop the copy of this home that runs elsewhere. Peers that know of it ignore this \
              key. Run `klnode identity adopt` to continue with a new key, and pair again with each \
              peer.",
         ),
-        false => Finding::warn(
+        false => CheckResult::warn(
             "equivocation",
             format!("Author {author} has signed two different records in one slot."),
             "Nothing to do; its observations have no weight here.",

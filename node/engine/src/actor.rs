@@ -364,7 +364,7 @@ impl CommitSignals {
             wake(&self.unsettled);
         }
         let has_noted = |answer: &CommandResult| match answer {
-            Ok(Receipt::Upkeep(MaintenanceReceipt::Noted(numbers))) => !numbers.is_empty(),
+            Ok(Receipt::Maintenance(MaintenanceReceipt::Noted(numbers))) => !numbers.is_empty(),
             _ => false,
         };
         if answers.iter().any(has_noted) {

@@ -134,7 +134,7 @@ pub enum Command {
     /// Records or resolves a finding of a task.
     Finding(Box<FindingCommand>),
     /// Writes to the maintenance journal, or acts on one of its rows.
-    Upkeep(Box<MaintenanceCommand>),
+    Maintenance(Box<MaintenanceCommand>),
     /// Dismisses an insight, or takes the dismissal back.
     Insight(InsightCommand),
     /// Removes a key from a workspace, or takes the removal back.
@@ -161,7 +161,7 @@ impl Command {
         match self.act() {
             Self::Served(_) => true,
             Self::Looked(looks) => !looks.is_counted,
-            Self::Upkeep(act) => act.is_incidental(),
+            Self::Maintenance(act) => act.is_incidental(),
             Self::Peers(acts) => acts.iter().all(PeerCommand::is_incidental),
             _ => false,
         }
@@ -399,5 +399,5 @@ pub enum Receipt {
     /// The result of a finding command.
     Finding(FindingReceipt),
     /// The result of a maintenance command.
-    Upkeep(MaintenanceReceipt),
+    Maintenance(MaintenanceReceipt),
 }

@@ -546,7 +546,7 @@ impl Transaction<'_> {
             }
             Command::Task(act) => return self.about_task(batch, act),
             Command::Finding(act) => return self.about_finding(batch, act),
-            Command::Upkeep(act) => return self.upkeep(batch, act),
+            Command::Maintenance(act) => return self.maintenance(batch, act),
             Command::Peers(acts) => return self.note_peers(batch, acts),
             Command::Document(command) => return self.about_document(batch, command),
             Command::Removal(command) => return self.run_removal(batch, command),

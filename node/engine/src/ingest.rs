@@ -394,7 +394,7 @@ impl Transaction<'_> {
         let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
         let is_mine = self.writer.mine.contains(&from);
         if batch.release(from, entry)?.has_passed()
-            || is_apart(place(row.as_ref(), tombstone), is_mine)
+            || is_private_to_owner(workspace_of_erased(row.as_ref(), tombstone), is_mine)
         {
             return Ok(());
         }
@@ -436,7 +436,8 @@ impl Transaction<'_> {
         source: RecordSource,
     ) -> Result<(), Error> {
         let Some(from) = self.bringer(source) else { return Ok(()) };
-        let returns = takes_back(record) || record.author() == self.writer.key.author();
+        let returns =
+            is_retraction_or_tombstone(record) || record.author() == self.writer.key.author();
         let (entry, digest) = (record.entry(), record.digest());
         match batch.brought(from, (entry, digest), returns, self.now)? {
             true => batch.queue_proofs(from, entry, self.writer.boot),
@@ -456,12 +457,13 @@ impl Transaction<'_> {
         self.invalidate_members(entry);
         self.note_removals(batch, record)?;
         self.note_bringer(batch, record, source)?;
-        let takes_back = takes_back(record);
-        let row = if takes_back { batch.view_row(entry) } else { Ok(None) };
-        let place = place(Error::unless_damaged(row)?.flatten().as_ref(), record);
+        let is_removal = is_retraction_or_tombstone(record);
+        let row = if is_removal { batch.view_row(entry) } else { Ok(None) };
+        let workspace = workspace_of_erased(Error::unless_damaged(row)?.flatten().as_ref(), record);
         let mine = &self.writer.mine;
         let receives = |peer: AuthorId, release: ReleaseRow| {
-            takes_back && receives_removals(release, is_apart(place, mine.contains(&peer)))
+            is_removal
+                && receives_removals(release, is_private_to_owner(workspace, mine.contains(&peer)))
         };
         batch.pass_on((entry, digest), self.writer.boot, receives)
     }
@@ -492,13 +494,13 @@ impl Transaction<'_> {
 }
 
 /// Whether a record is a retraction or tombstone, which goes wherever its entry has been.
-pub fn takes_back(record: &Record) -> bool {
-    record.header().facet.takes_back()
+pub fn is_retraction_or_tombstone(record: &Record) -> bool {
+    record.header().facet.is_retraction_or_tombstone()
 }
 
 /// Whether an entry is private to this person with respect to a peer that is, or is not, one of the
 /// person's machines.
-pub fn is_apart(workspace: Option<WorkspaceId>, is_mine: bool) -> bool {
+pub fn is_private_to_owner(workspace: Option<WorkspaceId>, is_mine: bool) -> bool {
     match workspace {
         Some(WorkspaceId::LOCAL) => true,
         Some(WorkspaceId::MAIN) => !is_mine,
@@ -509,7 +511,7 @@ pub fn is_apart(workspace: Option<WorkspaceId>, is_mine: bool) -> bool {
 /// The workspace of an entry that a record retracts or forgets, from the stored row. If this node
 /// never held the entry, the tombstone of an import states it; the id of a created entry cannot be
 /// guessed, so it needs no check.
-pub fn place(row: Option<&ViewRow>, record: &Record) -> Option<WorkspaceId> {
+pub fn workspace_of_erased(row: Option<&ViewRow>, record: &Record) -> Option<WorkspaceId> {
     match (row.and_then(|row| row.workspace), record.payload()) {
         (None, Some(Payload::Tombstone(stone))) if stone.origin.creator().is_none() => {
             Some(stone.origin.workspace())
@@ -521,8 +523,8 @@ pub fn place(row: Option<&ViewRow>, record: &Record) -> Option<WorkspaceId> {
 /// Whether a peer receives retractions and tombstones of an entry: some record of it passed between
 /// the two nodes. If the entry is private to this person, a record must have gone out; the peer's
 /// own deliveries prove nothing then, because any peer can guess the id of an import.
-pub fn receives_removals(release: ReleaseRow, is_apart: bool) -> bool {
-    release.out != ReleaseState::Never || (release.back != ReleaseState::Never && !is_apart)
+pub fn receives_removals(release: ReleaseRow, is_private: bool) -> bool {
+    release.out != ReleaseState::Never || (release.back != ReleaseState::Never && !is_private)
 }
 
 /// The facets that merging a record has to read: its own, and for claims also retractions.

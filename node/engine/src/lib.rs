@@ -61,7 +61,10 @@ pub use documents::{checked_change, open_document};
 pub use engine::{Engine, Setup};
 pub use entry_validation::{check_fields, edited_entry};
 pub use findings::{FALSE_POSITIVE_TAG, FINDING_TAG};
-pub use ingest::{facets_read, is_apart, place, receives_removals, takes_back};
+pub use ingest::{
+    facets_read, is_private_to_owner, is_retraction_or_tombstone, receives_removals,
+    workspace_of_erased,
+};
 pub use local_writes::dry_run_import;
 pub use record_screen::RecordScreen;
 pub use refusal::{TOO_MANY_WAIT, refusal};

@@ -15,12 +15,12 @@ use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::time::Hlc;
-use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage, UpkeepRow};
+use klnode_store::maintenance::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
 use klnode_store::{Batch, Damage, Error};
 use std::collections::BTreeSet;
 
 impl Transaction<'_> {
-    pub(super) fn upkeep(
+    pub(super) fn maintenance(
         &mut self,
         batch: &Batch,
         act: &MaintenanceCommand,
@@ -55,7 +55,7 @@ impl Transaction<'_> {
             MaintenanceCommand::Accept(number) => self.accept(batch, *number)?,
             MaintenanceCommand::Dismiss(number) => self.dismiss(batch, *number)?,
         };
-        Ok(Receipt::Upkeep(done))
+        Ok(Receipt::Maintenance(done))
     }
 
     /// Adds a result to the journal and merges the entries if it says so. Returns the row's number,
@@ -67,7 +67,7 @@ impl Transaction<'_> {
         note: &MaintenanceNote,
     ) -> Result<Option<u64>, Rejection> {
         let mut entries: Vec<EntryId> = note.entries.iter().map(|(entry, _)| *entry).collect();
-        if batch.noted(note.matter, &entries)?.is_some() || batch.is_upkeep_full()? {
+        if batch.noted(note.matter, &entries)?.is_some() || batch.is_maintenance_full()? {
             return Ok(None);
         }
         if note.matter == Matter::Sameness {
@@ -80,7 +80,7 @@ impl Transaction<'_> {
                 return Ok(None);
             }
         }
-        let row = UpkeepRow {
+        let row = MaintenanceRow {
             service,
             matter: note.matter,
             stage: note.stage,
@@ -90,7 +90,7 @@ impl Transaction<'_> {
             is_foreign: note.is_foreign,
             decided: None,
         };
-        Ok(Some(batch.append_upkeep(&row)?))
+        Ok(Some(batch.append_maintenance(&row)?))
     }
 
     /// Whether this person created both entries. Entries of others are never merged without a
@@ -117,18 +117,18 @@ impl Transaction<'_> {
     /// Closes a journal row that no longer applies. A link that maintenance added on its own is
     /// withdrawn; one that a person accepted stays.
     fn close(&mut self, batch: &Batch, number: u64) -> Result<(), Rejection> {
-        let Some(row) = batch.upkeep_row(number)? else { return Ok(()) };
+        let Some(row) = batch.maintenance_row(number)? else { return Ok(()) };
         match row.stage {
             Stage::Open | Stage::Proposed => {}
             Stage::Made if row.decided.is_none() => self.withdraw(batch, &row)?,
             _ => return Ok(()),
         }
-        batch.put_upkeep(number, &UpkeepRow { stage: Stage::Over, ..row })?;
+        batch.put_maintenance(number, &MaintenanceRow { stage: Stage::Over, ..row })?;
         Ok(())
     }
 
     /// Withdraws the duplicate link of a merge.
-    fn withdraw(&mut self, batch: &Batch, row: &UpkeepRow) -> Result<(), Rejection> {
+    fn withdraw(&mut self, batch: &Batch, row: &MaintenanceRow) -> Result<(), Rejection> {
         if let [survivor, other] = row.entries[..] {
             let link = Link { relation: Relation::SAME_AS, to: survivor };
             self.claim(batch, other, &[ClaimEdit::Unlink(link)])?;
@@ -147,7 +147,7 @@ impl Transaction<'_> {
                 }
                 _ => format!("it is {}, so there is nothing to undo", row.stage.name()),
             };
-            return Err(Rejection::UnfitUpkeep { verb: "undo", number, problem });
+            return Err(Rejection::UnfitMaintenanceRow { verb: "undo", number, problem });
         }
         self.withdraw(batch, &row)?;
         self.decide(batch, number, row, Stage::Undone)
@@ -155,7 +155,7 @@ impl Transaction<'_> {
 
     fn accept(&mut self, batch: &Batch, number: u64) -> Result<MaintenanceReceipt, Rejection> {
         let row = self.row(batch, number)?;
-        let unfit = |problem: &str| Rejection::UnfitUpkeep {
+        let unfit = |problem: &str| Rejection::UnfitMaintenanceRow {
             verb: "accept",
             number,
             problem: problem.to_owned(),
@@ -178,31 +178,31 @@ impl Transaction<'_> {
         if !self.link_duplicate(batch, &entries)? {
             return Err(unfit("the entry accepts no more links"));
         }
-        self.decide(batch, number, UpkeepRow { entries, ..row }, Stage::Made)
+        self.decide(batch, number, MaintenanceRow { entries, ..row }, Stage::Made)
     }
 
     fn dismiss(&mut self, batch: &Batch, number: u64) -> Result<MaintenanceReceipt, Rejection> {
         let row = self.row(batch, number)?;
         if !matches!(row.stage, Stage::Proposed | Stage::Open) {
             let problem = format!("it is {} and needs no decision", row.stage.name());
-            return Err(Rejection::UnfitUpkeep { verb: "dismiss", number, problem });
+            return Err(Rejection::UnfitMaintenanceRow { verb: "dismiss", number, problem });
         }
         self.decide(batch, number, row, Stage::Dismissed)
     }
 
-    fn row(&self, batch: &Batch, number: u64) -> Result<UpkeepRow, Rejection> {
-        batch.upkeep_row(number)?.ok_or(Rejection::NoSuchUpkeep(number))
+    fn row(&self, batch: &Batch, number: u64) -> Result<MaintenanceRow, Rejection> {
+        batch.maintenance_row(number)?.ok_or(Rejection::NoSuchMaintenanceRow(number))
     }
 
     fn decide(
         &self,
         batch: &Batch,
         number: u64,
-        row: UpkeepRow,
+        row: MaintenanceRow,
         stage: Stage,
     ) -> Result<MaintenanceReceipt, Rejection> {
-        let row = UpkeepRow { stage, decided: Some(self.now), ..row };
-        batch.put_upkeep(number, &row)?;
+        let row = MaintenanceRow { stage, decided: Some(self.now), ..row };
+        batch.put_maintenance(number, &row)?;
         Ok(MaintenanceReceipt::Decided(number, Box::new(row)))
     }
 

@@ -19,8 +19,9 @@ use klnode_store::served_sessions::Recipient;
 use klnode_store::{Batch, Error};
 use std::collections::BTreeSet;
 
-/// How many times per priming period a serving to one kind of caller is logged at most.
-const NOTES_WHILE_PRIMED: u32 = 12;
+/// Most servings to one kind of caller that are logged per priming period, the time in which the
+/// same user cannot confirm independently.
+const LOGGED_SERVINGS_MAX: u32 = 12;
 
 /// Most tasks whose entries one task knows through its chain and through conclusions.
 const READ_TASKS_MAX: usize = 512;
@@ -88,7 +89,7 @@ impl Transaction<'_> {
             }
         }
         let primed_for = self.writer.tasks.user_primed_for;
-        let granularity = primed_for / NOTES_WHILE_PRIMED;
+        let granularity = primed_for / LOGGED_SERVINGS_MAX;
         let until = self.latest();
         for entry in entries {
             let uses = batch.uses(*entry)?;

@@ -21,7 +21,7 @@ pub(crate) fn translate(words: &str) -> String {
     }
 }
 
-/// `monorepo`.
+/// The predicate for the words `monorepo` and `a monorepo`; `None` for other words.
 fn monorepo(words: &str) -> Option<String> {
     let name = words.strip_prefix("a ").unwrap_or(words);
     name.eq_ignore_ascii_case("monorepo").then(|| MONOREPO.to_owned())

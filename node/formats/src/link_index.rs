@@ -50,7 +50,7 @@ pub struct LinkTarget<'a> {
     pub path: &'a str,
     /// Its line in the file.
     pub line: u64,
-    /// Its title.
+    /// The title of the entry, as the file has it.
     pub title: &'a str,
     /// Its id in the other tool.
     pub id: Option<&'a str>,

@@ -17,13 +17,13 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct NeutralEntry {
     /// One line that says what the entry is about.
     pub title: String,
-    /// The text.
+    /// The text of the entry, in Markdown.
     pub content: String,
     /// The klnode entry type; `None` for a lesson.
     pub kind: Option<String>,
     /// The finer division of the type.
     pub sub_type: Option<String>,
-    /// One sentence.
+    /// The entry in one sentence, for short answers.
     pub summary: Option<String>,
     /// `positive`, `negative` or `neutral`.
     pub polarity: Option<String>,
@@ -153,7 +153,7 @@ pub struct SourceLink {
 }
 
 impl SourceLink {
-    /// A link from the entry itself.
+    /// A link that starts at the entry itself (`from` is empty).
     pub(crate) fn new(relation: impl Into<String>, target: impl Into<String>) -> Self {
         Self { relation: relation.into(), target: target.into(), from: String::new() }
     }

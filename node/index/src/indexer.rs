@@ -484,7 +484,7 @@ fn erased_since(snapshot: &Snapshot, from: Seq) -> Result<BTreeSet<EntryId>, Err
     let mut erased = BTreeSet::new();
     for change in snapshot.changes_since(from)? {
         let Some(change) = Error::unless_damaged(change)? else { continue };
-        if change.record.header().facet.takes_back() {
+        if change.record.header().facet.is_retraction_or_tombstone() {
             erased.insert(change.record.entry());
         }
     }
@@ -516,7 +516,7 @@ pub(super) fn read_chunk(
         // `klnode check` reports a damaged record; the others are indexed.
         let Some(change) = Error::unless_damaged(change)? else { continue };
         let facet = change.record.header().facet;
-        if facet.takes_back() {
+        if facet.is_retraction_or_tombstone() {
             erased.insert(change.record.entry(), change.seq);
         }
         if facet != Facet::Tally {

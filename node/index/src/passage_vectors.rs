@@ -48,9 +48,9 @@ pub struct PassageModel {
 /// wait for a passage.
 #[derive(Clone, Debug)]
 pub struct LoadedModel {
-    /// Embeds questions.
+    /// Embeds questions, on a thread of its own.
     pub questions: Arc<dyn Embedder>,
-    /// Embeds passages.
+    /// Embeds passages of stored entries.
     pub passages: Arc<dyn Embedder>,
 }
 

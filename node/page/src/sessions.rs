@@ -1,6 +1,6 @@
 //! Codes and sessions of the page. They live in memory only, so they end with the process.
 //!
-//! A code is good once and for 30 seconds; the page trades it for the secret of a session. Both are
+//! A code is valid once and for 30 seconds; the page trades it for the secret of a session. Both are
 //! stored as digests: a lookup by digest takes the same time for every guess.
 
 use blake3::Hash;

@@ -11,7 +11,7 @@ use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::ids::AuthorId;
 use klnode_git::{CallerCheckout, CheckoutError};
 use klnode_scoring::predicate::{
-    self, AtomFinding, Params, ParseError, Predicate, PredicateOutcome,
+    self, AtomResult, Params, ParseError, Predicate, PredicateOutcome,
 };
 use klnode_scoring::rank::signals::AnchorState;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ const PREFIXES: [&str; 4] = ["path:", "text:", "hash:", "dep:"];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedAtom {
     /// The atom and the reason.
-    pub finding: AtomFinding,
+    pub finding: AtomResult,
     /// The authors who added the predicate to the entry.
     pub by: BTreeSet<AuthorId>,
 }
@@ -236,10 +236,10 @@ fn texts(view: &EntryView) -> impl Iterator<Item = (&str, &BTreeSet<AuthorId>)> 
 
 /// A finding that is safe to print: the atom is foreign text, so it is truncated and its control
 /// characters are replaced.
-fn shown(finding: &AtomFinding) -> AtomFinding {
+fn shown(finding: &AtomResult) -> AtomResult {
     let plain = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
     let atom = finding.atom.chars().take(ATOM_CHARACTERS_MAX).map(plain).collect();
-    AtomFinding { atom, reason: finding.reason }
+    AtomResult { atom, reason: finding.reason }
 }
 
 #[cfg(test)]

@@ -62,14 +62,14 @@ pub struct AuditPage {
     /// Number of entries by reviewer.
     pub reviewers: BTreeMap<String, u64>,
     /// The rule violations found.
-    pub marked: Vec<AuditFinding>,
+    pub marked: Vec<AuditViolation>,
     /// The cursor of the next page; `None` if this is the last one.
     pub next: Option<EntryId>,
 }
 
 /// A rule violation of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditFinding {
+pub struct AuditViolation {
     pub entry: EntryId,
     pub code: String,
     pub title: String,
@@ -87,15 +87,15 @@ pub struct AuditFinding {
 
 impl ReadContext<'_> {
     /// One page of an audit; predicates are evaluated if a checkout is given.
-    pub fn survey(
+    pub fn audit(
         &self,
         asked: AuditScope,
         checkout: Option<&CallerCheckout>,
         cancel: &Cancel,
     ) -> Result<AuditPage, Error> {
-        let mut survey = AuditPage::default();
+        let mut page = AuditPage::default();
         if asked.after.is_none() && asked.workspace.is_none() {
-            self.count_pending(&mut survey.tally)?;
+            self.count_pending(&mut page.tally)?;
         }
         let recorded = self.recorded_contradictions(|_| true)?;
         let first = asked.after.map_or([0; 16], |after| {
@@ -106,7 +106,7 @@ impl ReadContext<'_> {
             let Some((entry, row)) = Error::unless_damaged(row)? else { continue };
             let is_full = count == READ_MAX || to_look_at.len() == LOOKED_MAX;
             if is_full || cancel.is_cancelled() {
-                survey.next = last;
+                page.next = last;
                 break;
             }
             last = Some(entry);
@@ -117,8 +117,8 @@ impl ReadContext<'_> {
             }
             count += 1;
             let Some(found) = self.read_survivor(entry)? else { continue };
-            survey.tally.friction += u64::from(self.is_recent_friction(&found, &row));
-            if !is_surveyed(&found) {
+            page.tally.friction += u64::from(self.is_recent_friction(&found, &row));
+            if !is_audited(&found) {
                 continue;
             }
             match checkout.is_some() && found.has_predicates() {
@@ -126,7 +126,7 @@ impl ReadContext<'_> {
                 false => {
                     let looked = AnchorCheck::unchecked(&found.view);
                     let missing = missing_paths(&found, checkout, asked.here);
-                    self.audit_entry(&mut survey, &found, (&looked, &missing), &recorded)?;
+                    self.audit_entry(&mut page, &found, (&looked, &missing), &recorded)?;
                 }
             }
         }
@@ -135,16 +135,16 @@ impl ReadContext<'_> {
             for (mut found, looked) in to_look_at.into_iter().zip(looked) {
                 self.apply_check(&mut found, looked.check);
                 let missing = missing_paths(&found, Some(checkout), asked.here);
-                self.audit_entry(&mut survey, &found, (&looked, &missing), &recorded)?;
+                self.audit_entry(&mut page, &found, (&looked, &missing), &recorded)?;
             }
         }
-        survey.marked.sort_by_key(|one| (one.entry, one.mark));
-        Ok(survey)
+        page.marked.sort_by_key(|one| (one.entry, one.mark));
+        Ok(page)
     }
 
     /// The thresholds of the audit.
-    pub fn survey_params(&self) -> &Params {
-        &self.reader.numbers.survey
+    pub fn audit_params(&self) -> &Params {
+        &self.reader.numbers.audit
     }
 
     /// An entry with its merged duplicates; `None` if the entry is shown under another id.
@@ -161,7 +161,7 @@ impl ReadContext<'_> {
             && !found.overlay.is_muted
             && !found.overlay.is_invalidated
             && !found.is_foreign()
-            && days < self.reader.numbers.survey.recent_days
+            && days < self.reader.numbers.audit.recent_days
     }
 
     /// Counts pending decisions and the results of recent tasks.
@@ -170,12 +170,12 @@ impl ReadContext<'_> {
         let nodes =
             self.membership.peers.values().filter(|row| row.is_waiting() && !row.is_blocked);
         let mut waiting = self.snapshot.quarantined_count()? + nodes.count() as u64;
-        for row in self.snapshot.upkeep()? {
+        for row in self.snapshot.maintenance_rows()? {
             let Some((_, row)) = Error::unless_damaged(row)? else { continue };
             waiting += u64::from(row.stage == Stage::Proposed);
         }
         tally.waiting = Some(waiting);
-        let (today, params) = (self.now.day(), &self.reader.numbers.survey);
+        let (today, params) = (self.now.day(), &self.reader.numbers.audit);
         for row in self.snapshot.tasks()?.take(TASKS_READ_MAX) {
             let Some((_, task)) = Error::unless_damaged(row)? else { continue };
             let Some(end) =
@@ -193,7 +193,7 @@ impl ReadContext<'_> {
 
     fn audit_entry(
         &self,
-        survey: &mut AuditPage,
+        page: &mut AuditPage,
         found: &AssessedEntry,
         (looked, missing): (&AnchorCheck, &[String]),
         recorded: &ContradictionIndex,
@@ -201,23 +201,23 @@ impl ReadContext<'_> {
         let against = self.against(found, recorded)?;
         let facts = self.audit_facts(found, looked.check, &against)?;
         let facts = AuditFacts { paths_missing: missing.len(), ..facts };
-        survey.tally.add(&facts);
+        page.tally.add(&facts);
         let tags = found.view.texts.get(&TextSet::TAGS).into_iter().flatten();
         let voiced = tags.filter(|(_, by)| found.is_own_voice(by)).map(|(tag, _)| tag);
         let voiced: Vec<&String> = voiced.collect();
         let reviewers = voiced.iter().filter_map(|tag| name_of_tag(tag));
         for name in reviewers.collect::<BTreeSet<_>>() {
             let name = truncate(name, TAG_CHARACTERS_MAX);
-            *survey.reviewers.entry(name).or_default() += 1;
+            *page.reviewers.entry(name).or_default() += 1;
         }
         let firsts = voiced
             .iter()
             .map(|tag| truncate(tag.split('/').next().unwrap_or(tag), TAG_CHARACTERS_MAX));
         for first in firsts.collect::<BTreeSet<_>>() {
-            *survey.tags.entry(first).or_default() += 1;
+            *page.tags.entry(first).or_default() += 1;
         }
-        for mark in audit::marks(&facts, &self.reader.numbers.survey) {
-            survey.marked.push(AuditFinding {
+        for mark in audit::marks(&facts, &self.reader.numbers.audit) {
+            page.marked.push(AuditViolation {
                 entry: found.entry,
                 code: found.code(),
                 title: found.view.text(Register::TITLE).unwrap_or_default().to_owned(),
@@ -240,7 +240,7 @@ impl ReadContext<'_> {
         let mut against = BTreeMap::new();
         for other in recorded.of(found) {
             let other = Error::unless_damaged(self.read_whole(other))?.flatten();
-            against.extend(other.filter(is_surveyed).map(|other| (other.entry, other)));
+            against.extend(other.filter(is_audited).map(|other| (other.entry, other)));
         }
         against.remove(&found.entry);
         Ok(against.into_values().collect())
@@ -336,7 +336,7 @@ fn memory(found: &AssessedEntry) -> Option<Memory> {
 
 /// True if an entry is part of the audit: visible on this node, passed by the gate, and more than a
 /// raw observation.
-pub(super) fn is_surveyed(found: &AssessedEntry) -> bool {
+pub(super) fn is_audited(found: &AssessedEntry) -> bool {
     let status = found.assessment.standing.status;
     let is_hidden = found.overlay.is_muted || found.overlay.is_invalidated;
     let is_visible = status.is_retrieved() || status == Status::Stale;
@@ -386,6 +386,6 @@ fn why(
         AuditRule::Stale if facts.status != Status::Stale => {
             format!("of a reviewer, and not confirmed for {} days", facts.unconfirmed_days)
         }
-        AuditRule::Stale => maintenance::stale::why(found.assessment.standing.reason),
+        AuditRule::Stale => maintenance::stale_report::why(found.assessment.standing.reason),
     }
 }

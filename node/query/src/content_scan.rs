@@ -27,7 +27,7 @@ const EVIDENCE: &str = "evidence";
 
 /// Decides whether a record is admitted, refused or quarantined. The engine calls this before it
 /// merges a record.
-pub fn inspect(record: &Record, source: RecordSource) -> ScreenDecision {
+pub fn screen_record(record: &Record, source: RecordSource) -> ScreenDecision {
     let Some(Payload::Claims { origin, claims }) = record.payload() else {
         return ScreenDecision::Admit;
     };

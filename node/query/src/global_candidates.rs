@@ -4,7 +4,7 @@
 //! entry of another confirms the entry there; both stay where they are. This module only proposes: a
 //! person copies the entry to `main`, where every project finds it.
 
-use super::audit::is_surveyed;
+use super::audit::is_audited;
 use super::{AssessedEntry, ReadContext};
 use klnode_crdt::claims::Relation;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -29,7 +29,7 @@ impl ReadContext<'_> {
     pub fn global_candidates(&self) -> Result<Vec<GlobalCandidate>, Error> {
         let mut candidates = Vec::new();
         for (entry, mut projects) in self.projects_by_entry()? {
-            let Some(found) = self.read_sound(entry)?.filter(is_surveyed) else { continue };
+            let Some(found) = self.read_sound(entry)?.filter(is_audited) else { continue };
             let Some(origin) = found.view.origin.as_ref() else { continue };
             let workspace = origin.workspace();
             projects.insert(workspace);

@@ -61,7 +61,7 @@ pub use briefing::{
 pub use caller_location::{CallerLocation, tellable};
 pub use cancel::{Cancel, CancelOnDrop};
 pub use candidates::{SearchError, TAIL_RECORDS_MAX};
-pub use content_scan::{complaint, edit_complaint, inspect, record_texts, redact_text};
+pub use content_scan::{complaint, edit_complaint, record_texts, redact_text, screen_record};
 pub use disclosure_flags::{RELEASED_FLAGS_MAX, ShareFlag, edited_text};
 pub use drop_reason::{ConsideredEntry, DropReason};
 pub use entry_ref::{ReferenceError, resolve_entry, resolve_shown};

@@ -36,7 +36,7 @@ pub struct ScoringParams {
     /// Sections and token budget of a briefing.
     pub(super) briefing: briefing::Params,
     pub(super) briefing_tokens: u32,
-    pub(super) survey: audit::Params,
+    pub(super) audit: audit::Params,
     /// Default weights of the ranking signals.
     pub(super) weights: Weights,
     /// The operator's overrides of the weights, by workspace name.
@@ -84,7 +84,7 @@ impl ScoringParams {
             gate: gate(&config.gate),
             briefing: briefing(&config.retrieval.briefing, &config.gate),
             briefing_tokens: config.retrieval.briefing.budget_tokens.get(),
-            survey: survey(&config.audit),
+            audit: audit(&config.audit),
             weights: weights(&config.retrieval.weights),
             workspace_weights: config
                 .retrieval
@@ -351,7 +351,7 @@ fn briefing(of: &of::Briefing, gate: &of::Gate) -> briefing::Params {
     }
 }
 
-fn survey(of: &of::Audit) -> audit::Params {
+fn audit(of: &of::Audit) -> audit::Params {
     audit::Params {
         norm_days_max: of.norm_confirmed_within.get(),
         tag_entries_max: u64::from(of.tag_entries_max.get()),

@@ -9,7 +9,7 @@
 //! - `store_view`: the store as the protocol reads it.
 //! - `peer_holdings`: computes the records that a peer holds from those refused or quarantined
 //!   here.
-//! - `inbound`: prepares a peer's delivery for the writer.
+//! - `delivery_filter`: prepares a peer's delivery for the writer.
 //! - `quarantine_retry`: requests records again that were refused because the quarantine was full.
 //! - `join_attempts`: the joins in progress.
 //! - `pairing`: tickets, joins by address, offers of membership.
@@ -18,7 +18,7 @@
 //! - `actor`: the thread.
 
 mod actor;
-mod inbound;
+mod delivery_filter;
 mod join_attempts;
 mod pair_error;
 mod pairing;

@@ -90,7 +90,7 @@ impl ReleasePolicy {
         row.ingress.clone().unwrap_or_else(|| given(taken(&self.ingress, membership), row))
     }
 
-    /// A read context for the examination.
+    /// The read context in which the filter is evaluated.
     pub(super) fn reading<'a>(
         &'a self,
         snapshot: &'a Snapshot,

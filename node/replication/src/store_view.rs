@@ -8,7 +8,9 @@ use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
-use klnode_engine::{is_apart, place, receives_removals, takes_back};
+use klnode_engine::{
+    is_private_to_owner, is_retraction_or_tombstone, receives_removals, workspace_of_erased,
+};
 use klnode_federation::proto::limits::ROW_BYTES;
 use klnode_federation::proto::message::{ErasureReceipt, OutboxCursor};
 use klnode_federation::proto::{
@@ -58,7 +60,7 @@ impl StoreView {
     fn may_have(&self, peer: AuthorId, record: &Record) -> Result<bool, Error> {
         let row = self.snapshot.release(peer, record.entry())?;
         let is_own = record.author() == peer && row.has_passed();
-        if is_own || (takes_back(record) && self.may_learn_of(peer, record, row)?) {
+        if is_own || (is_retraction_or_tombstone(record) && self.may_learn_of(peer, record, row)?) {
             return Ok(true);
         }
         Ok(row.out == ReleaseState::Open && !self.is_lost(peer, record.entry())?)
@@ -78,7 +80,10 @@ impl StoreView {
         let held = Error::unless_damaged(self.snapshot.view_row(record.entry()))?.flatten();
         Ok(receives_removals(
             row,
-            is_apart(place(held.as_ref(), record), self.membership.mine.contains(&peer)),
+            is_private_to_owner(
+                workspace_of_erased(held.as_ref(), record),
+                self.membership.mine.contains(&peer),
+            ),
         ))
     }
 
@@ -88,7 +93,7 @@ impl StoreView {
         let header = Error::unless_damaged(self.snapshot.header_of(digest))?.flatten();
         let Some(signed) = header else { return Ok(true) };
         let at = signed.header();
-        if at.facet.takes_back() {
+        if at.facet.is_retraction_or_tombstone() {
             return Ok(false);
         }
         let row = self.snapshot.release(peer, at.entry)?;
@@ -105,8 +110,9 @@ impl StoreView {
 
     /// True if an entry stays on this person's nodes and a peer was never involved with it.
     pub(super) fn stays_here(&self, peer: AuthorId, entry: EntryId) -> Result<bool, Error> {
-        let is_apart = is_apart(self.workspace_of(entry)?, self.membership.mine.contains(&peer));
-        Ok(is_apart && !self.snapshot.release(peer, entry)?.has_passed())
+        let is_private =
+            is_private_to_owner(self.workspace_of(entry)?, self.membership.mine.contains(&peer));
+        Ok(is_private && !self.snapshot.release(peer, entry)?.has_passed())
     }
 
     /// The distance of an author from this node.
@@ -378,7 +384,7 @@ impl StoreAccess for StoreView {
             }
         }
         // Retractions and tombstones go first, because they explain missing payloads.
-        found.sort_by_key(|record| !takes_back(record));
+        found.sort_by_key(|record| !is_retraction_or_tombstone(record));
         Ok(found.iter().map(Record::to_raw).collect())
     }
 
@@ -389,8 +395,8 @@ impl StoreAccess for StoreView {
     ) -> Result<Option<RawProof>, StoreUnavailable> {
         let Some(proof) = self.snapshot.equivocation(author)? else { return Ok(None) };
         let row = self.snapshot.release(peer, proof.entry())?;
-        let is_apart = is_apart(self.workspace_of(proof.entry())?, false);
-        let may_see = self.is_mine(peer) || receives_removals(row, is_apart);
+        let is_private = is_private_to_owner(self.workspace_of(proof.entry())?, false);
+        let may_see = self.is_mine(peer) || receives_removals(row, is_private);
         Ok(may_see.then(|| proof.to_raw()))
     }
 

@@ -83,10 +83,10 @@ impl From<Rejection> for ApiError {
             | Rejection::InvalidFinding { .. }
             | Rejection::Refused(_)
             | Rejection::Judged(_) => (ErrorKind::Invalid, None),
-            Rejection::NoSuchUpkeep(_) => {
+            Rejection::NoSuchMaintenanceRow(_) => {
                 (ErrorKind::NotFound, Some("Run `klnode maintain list` to see the numbers."))
             }
-            Rejection::UnfitUpkeep { .. } => {
+            Rejection::UnfitMaintenanceRow { .. } => {
                 (ErrorKind::Invalid, Some("Run `klnode maintain list` to see each number."))
             }
             Rejection::NoSuchTask(_) => (ErrorKind::NotFound, Some(TASKS_HINT)),

@@ -72,7 +72,7 @@ fn remove_socket(path: &Path) -> io::Result<()> {
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path),
         Ok(_) => Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
-            "a file that is not a socket is in the way",
+            "the path holds a file that is not a socket",
         )),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

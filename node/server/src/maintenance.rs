@@ -29,12 +29,12 @@ pub struct PassReport {
 pub fn one_pass(
     engine: &Handle,
     index: &Index,
-    upkeep: &Maintenance,
+    maintenance: &Maintenance,
     (service, from): (Service, Option<ServiceRow>),
     now: WallTime,
     mode: PassMode,
 ) -> Result<PassReport, ApiError> {
-    let _turn = upkeep.turn();
+    let _turn = maintenance.turn();
     let snapshot = engine.store().snapshot()?;
     let held = snapshot.service(service)?;
     // The counters stay those of the service, wherever the pass starts. Only a pass from the stored
@@ -43,15 +43,15 @@ pub fn one_pass(
         let (position, walk, rule) = (from.position, from.walk, RULE);
         ServiceRow { position, walk, rule, ..held }
     });
-    let pass = upkeep.pass(index, &snapshot, now, service, from)?;
+    let pass = maintenance.pass(index, &snapshot, now, service, from)?;
     drop(snapshot);
     let is_idle = pass.row == held;
     if mode == PassMode::Rehearse || is_idle {
         return Ok(PassReport { pass, numbers: Vec::new() });
     }
-    let command = Command::Upkeep(Box::new(pass.act.clone()));
+    let command = Command::Maintenance(Box::new(pass.act.clone()));
     let numbers = match engine.submit_blocking(command)? {
-        Receipt::Upkeep(MaintenanceReceipt::Noted(numbers)) => numbers,
+        Receipt::Maintenance(MaintenanceReceipt::Noted(numbers)) => numbers,
         _ => Vec::new(),
     };
     Ok(PassReport { pass, numbers })

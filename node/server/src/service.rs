@@ -50,7 +50,7 @@ pub struct Service {
     /// Verifies that marks in an imported file come from this node.
     pub marks: Arc<MarksKey>,
     /// The maintenance services.
-    pub upkeep: Arc<Maintenance>,
+    pub maintenance: Arc<Maintenance>,
     /// The counters of requests and searches that `GET /metrics` reports.
     pub metrics: Arc<Metrics>,
     /// Signals the node to stop.

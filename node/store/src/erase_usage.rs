@@ -44,7 +44,7 @@ impl Batch {
         Ok(self.forget_parts(&gone)?
             + self.forget_primed(&gone)?
             + self.forget_findings(&gone)?
-            + self.forget_upkeep(&gone)?
+            + self.forget_maintenance(&gone)?
             + self.forget_succession(&gone)?
             + self.forget_served(&gone)?)
     }

@@ -7,7 +7,7 @@ use super::documents::DocumentRow;
 use super::error::Error;
 use super::imports::ImportRow;
 use super::insights::DismissedInsightRow;
-use super::maintenance::{ServiceRow, UpkeepRow};
+use super::maintenance::{MaintenanceRow, ServiceRow};
 use super::peers::RemovalRow;
 use super::rewrite::{ProgressWatch, report_progress};
 use super::row_types::{self, MarksRow, QuarantineRow, Seq, ServedRow, ViewRow};
@@ -251,12 +251,13 @@ impl Snapshot {
             found.note(read.and_then(|_| has_view("promotion", *entry.value())))?;
         }
         self.check_findings(|checked| found.note(checked))?;
-        self.check_upkeep(found)
+        self.check_maintenance(found)
     }
 
-    fn check_upkeep(&self, found: &mut IntegrityReport) -> Result<(), Error> {
+    fn check_maintenance(&self, found: &mut IntegrityReport) -> Result<(), Error> {
         for row in self.transaction.open_table(UPKEEP)?.iter()? {
-            found.note(row_types::decode::<UpkeepRow>("upkeep", row?.1.value()).map(|_| ()))?;
+            found
+                .note(row_types::decode::<MaintenanceRow>("upkeep", row?.1.value()).map(|_| ()))?;
         }
         for row in self.documents_table()?.range::<&[u8; 16]>(..)? {
             found

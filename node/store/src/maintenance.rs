@@ -117,7 +117,7 @@ coded! {
 
 /// A row of the maintenance journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UpkeepRow {
+pub struct MaintenanceRow {
     /// The service that wrote the row.
     #[serde(rename = "s")]
     pub service: Service,
@@ -145,7 +145,7 @@ pub struct UpkeepRow {
     pub decided: Option<WallTime>,
 }
 
-impl UpkeepRow {
+impl MaintenanceRow {
     fn subject(&self) -> Option<[u8; 33]> {
         subject(self.matter, &self.entries)
     }
@@ -197,7 +197,7 @@ fn subject(matter: Matter, entries: &[EntryId]) -> Option<[u8; 33]> {
 }
 
 /// Decodes a journal row with its number.
-fn numbered(at: &[u8; 8], row: &[u8]) -> Result<(u64, UpkeepRow), Error> {
+fn numbered(at: &[u8; 8], row: &[u8]) -> Result<(u64, MaintenanceRow), Error> {
     Ok((u64::from_be_bytes(*at), row_types::decode("upkeep", row)?))
 }
 
@@ -225,7 +225,7 @@ pub(super) fn is_about_none(row: &[u8], entries: &BTreeSet<EntryId>) -> Result<b
     if entries.is_empty() {
         return Ok(true);
     }
-    let row: UpkeepRow = row_types::decode("upkeep", row)?;
+    let row: MaintenanceRow = row_types::decode("upkeep", row)?;
     Ok(row.entries.iter().all(|entry| !entries.contains(entry)))
 }
 
@@ -234,9 +234,9 @@ pub type WeightedPair = ((EntryId, EntryId), PairRow);
 
 impl Snapshot {
     /// The maintenance journal, newest row first.
-    pub fn upkeep(
+    pub fn maintenance_rows(
         &self,
-    ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
+    ) -> Result<impl Iterator<Item = Result<(u64, MaintenanceRow), Error>> + use<>, Error> {
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(..)?;
         Ok(rows.rev().map(|row| {
             let (at, row) = row?;
@@ -245,10 +245,10 @@ impl Snapshot {
     }
 
     /// The journal after a row number, oldest row first.
-    pub fn upkeep_after(
+    pub fn maintenance_rows_after(
         &self,
         number: u64,
-    ) -> Result<impl Iterator<Item = Result<(u64, UpkeepRow), Error>> + use<>, Error> {
+    ) -> Result<impl Iterator<Item = Result<(u64, MaintenanceRow), Error>> + use<>, Error> {
         let first = number.saturating_add(1).to_be_bytes();
         let rows = self.transaction.open_table(UPKEEP)?.range::<&[u8; 8]>(&first..)?;
         Ok(rows.map(|row| {
@@ -258,7 +258,7 @@ impl Snapshot {
     }
 
     /// The journal row with this number.
-    pub fn upkeep_row(&self, number: u64) -> Result<Option<UpkeepRow>, Error> {
+    pub fn maintenance_row(&self, number: u64) -> Result<Option<MaintenanceRow>, Error> {
         shared_reads::row("upkeep", &self.transaction.open_table(UPKEEP)?, &number.to_be_bytes())
     }
 
@@ -357,7 +357,7 @@ impl Snapshot {
 }
 
 impl Batch {
-    pub fn upkeep_row(&self, number: u64) -> Result<Option<UpkeepRow>, Error> {
+    pub fn maintenance_row(&self, number: u64) -> Result<Option<MaintenanceRow>, Error> {
         shared_reads::row("upkeep", &self.transaction.open_table(UPKEEP)?, &number.to_be_bytes())
     }
 
@@ -380,25 +380,25 @@ impl Batch {
     }
 
     /// Whether the limit of remembered subjects is reached.
-    pub fn is_upkeep_full(&self) -> Result<bool, Error> {
+    pub fn is_maintenance_full(&self) -> Result<bool, Error> {
         Ok(self.transaction.open_table(SUBJECTS)?.len()? >= SUBJECTS_MAX)
     }
 
     /// Appends a row under the next number. Above the limit, older rows are removed.
-    pub fn append_upkeep(&self, row: &UpkeepRow) -> Result<u64, Error> {
+    pub fn append_maintenance(&self, row: &MaintenanceRow) -> Result<u64, Error> {
         let number = {
             let table = self.transaction.open_table(UPKEEP)?;
             let last = table.last()?.map_or(0, |(at, _)| u64::from_be_bytes(*at.value()));
             last + 1
         };
-        self.put_upkeep(number, row)?;
-        self.shorten_upkeep(UPKEEP_ROWS_MAX, ROOM_ROWS)?;
+        self.put_maintenance(number, row)?;
+        self.shorten_maintenance(UPKEEP_ROWS_MAX, ROOM_ROWS)?;
         Ok(number)
     }
 
     /// Removes `room` rows if there are more than `max`: first rows that no longer apply and
     /// reports of staleness, then the oldest. Decisions about their entries are kept.
-    fn shorten_upkeep(&self, max: u64, room: usize) -> Result<(), Error> {
+    fn shorten_maintenance(&self, max: u64, room: usize) -> Result<(), Error> {
         let mut table = self.transaction.open_table(UPKEEP)?;
         if table.len()? <= max {
             return Ok(());
@@ -406,9 +406,9 @@ impl Batch {
         let (mut going, mut others) = (Vec::new(), Vec::new());
         for row in table.iter()? {
             let (at, row) = row?;
-            let row: Option<UpkeepRow> =
+            let row: Option<MaintenanceRow> =
                 Error::unless_damaged(row_types::decode("upkeep", row.value()))?;
-            let is_expendable = row.as_ref().is_some_and(UpkeepRow::is_expendable);
+            let is_expendable = row.as_ref().is_some_and(MaintenanceRow::is_expendable);
             let list = if is_expendable { &mut going } else { &mut others };
             if list.len() < room {
                 list.push((*at.value(), row));
@@ -430,7 +430,7 @@ impl Batch {
 
     /// Writes a row and remembers its stage for its entries. A row that no longer applies may be
     /// written again later.
-    pub fn put_upkeep(&self, number: u64, row: &UpkeepRow) -> Result<(), Error> {
+    pub fn put_maintenance(&self, number: u64, row: &MaintenanceRow) -> Result<(), Error> {
         let mut table = self.transaction.open_table(UPKEEP)?;
         table.insert(&number.to_be_bytes(), row_types::encode(row).as_slice())?;
         let Some(at) = row.subject() else { return Ok(()) };
@@ -454,7 +454,7 @@ impl Batch {
 
     /// Removes forgotten entries and reasons from the journal but keeps the rows. Returns the
     /// number of scanned rows.
-    pub(super) fn forget_upkeep(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
+    pub(super) fn forget_maintenance(&self, gone: &BTreeSet<EntryId>) -> Result<u64, Error> {
         let names = |at: &[u8; 33]| {
             [1, 17].iter().any(|from| gone.contains(&EntryId::from_bytes(part(at, *from))))
         };
@@ -465,7 +465,7 @@ impl Batch {
         let mut about = Vec::new();
         for row in table.iter()? {
             let (at, row) = row?;
-            let row: Option<UpkeepRow> =
+            let row: Option<MaintenanceRow> =
                 Error::unless_damaged(row_types::decode("upkeep", row.value()))?;
             let Some(row) = row else { continue };
             if row.entries.iter().any(|entry| gone.contains(entry)) {
@@ -485,8 +485,8 @@ mod tests {
     use super::*;
     use crate::{Durability, Store};
 
-    fn row(number: u8, matter: Matter, stage: Stage) -> UpkeepRow {
-        UpkeepRow {
+    fn row(number: u8, matter: Matter, stage: Stage) -> MaintenanceRow {
+        MaintenanceRow {
             service: Service::Stale,
             matter,
             stage,
@@ -513,15 +513,15 @@ mod tests {
             (Sameness, Stage::Dismissed),
         ];
         for (number, (matter, stage)) in (1..).zip(rows) {
-            batch.append_upkeep(&row(number, matter, stage)).unwrap();
+            batch.append_maintenance(&row(number, matter, stage)).unwrap();
         }
         let left = || {
-            let held = |number: &u64| batch.upkeep_row(*number).unwrap().is_some();
+            let held = |number: &u64| batch.maintenance_row(*number).unwrap().is_some();
             (1..=7).filter(held).collect::<Vec<u64>>()
         };
-        batch.shorten_upkeep(7, 2).unwrap();
+        batch.shorten_maintenance(7, 2).unwrap();
         assert_eq!(left(), [1, 2, 3, 4, 5, 6, 7], "the limit is not reached");
-        batch.shorten_upkeep(6, 2).unwrap();
+        batch.shorten_maintenance(6, 2).unwrap();
         assert_eq!(left(), [1, 2, 4, 6, 7]);
         let noted = |number| batch.noted(Staleness, &[EntryId::from_bytes([number; 16])]).unwrap();
         assert_eq!(
@@ -529,7 +529,7 @@ mod tests {
             (None, Some((Stage::Open, 6))),
             "it may be reported again"
         );
-        batch.shorten_upkeep(4, 2).unwrap();
+        batch.shorten_maintenance(4, 2).unwrap();
         assert_eq!(left(), [2, 4, 7], "the oldest, once no other row is left");
     }
 
@@ -548,16 +548,16 @@ mod tests {
         ];
         for (matter, stage, ends) in pairs {
             let entries = ends.map(entry).to_vec();
-            batch.append_upkeep(&UpkeepRow { entries, ..row(0, matter, stage) }).unwrap();
+            batch.append_maintenance(&MaintenanceRow { entries, ..row(0, matter, stage) }).unwrap();
         }
-        let over = batch.upkeep_row(5).unwrap().unwrap();
-        batch.put_upkeep(5, &UpkeepRow { stage: Stage::Over, ..over }).unwrap();
-        batch.forget_upkeep(&BTreeSet::from([entry(9)])).unwrap();
+        let over = batch.maintenance_row(5).unwrap().unwrap();
+        batch.put_maintenance(5, &MaintenanceRow { stage: Stage::Over, ..over }).unwrap();
+        batch.forget_maintenance(&BTreeSet::from([entry(9)])).unwrap();
         batch.commit().unwrap();
         let snapshot = store.snapshot().unwrap();
         let listed: Vec<[EntryId; 2]> = snapshot.opposites().unwrap().map(Result::unwrap).collect();
         assert_eq!(listed, [[1, 2], [1, 5]].map(|ends| ends.map(entry)));
-        let rows = snapshot.upkeep().unwrap().map(|row| row.unwrap().1);
+        let rows = snapshot.maintenance_rows().unwrap().map(|row| row.unwrap().1);
         let open = rows
             .filter(|row| (row.matter, row.stage) == (Matter::Contradiction, Stage::Open))
             .map(|row| row.entries.into_iter().collect::<BTreeSet<EntryId>>());

@@ -5,7 +5,7 @@
 use super::backend::Backend;
 use super::error::OpenError;
 use super::frozen_file;
-use super::open::{Options, Store};
+use super::open_store::{Options, Store};
 use super::snapshot::Snapshot;
 use klnode_crdt::ids::StoreId;
 use redb::{Builder, Database, DatabaseError, StorageError};

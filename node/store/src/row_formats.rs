@@ -7,7 +7,7 @@ use super::documents::DocumentRow;
 use super::findings::FindingRow;
 use super::imports::ImportRow;
 use super::insights::DismissedInsightRow;
-use super::maintenance::{ServiceRow, UpkeepRow};
+use super::maintenance::{MaintenanceRow, ServiceRow};
 use super::peers::RemovalRow;
 use super::peers::row_types::{
     OutcomeRow, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, WorkspaceRow,
@@ -56,7 +56,7 @@ pub fn rewritten(table: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         "checkouts" => again::<CheckoutRow>(table, bytes),
         "promotions" => again::<PromotionRow>(table, bytes),
         "findings" => again::<FindingRow>(table, bytes),
-        "upkeep" => again::<UpkeepRow>(table, bytes),
+        "upkeep" => again::<MaintenanceRow>(table, bytes),
         "services" => again::<ServiceRow>(table, bytes),
         "documents" => again::<DocumentRow>(table, bytes),
         "imports" => again::<ImportRow>(table, bytes),

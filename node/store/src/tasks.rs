@@ -126,7 +126,7 @@ pub struct PartRow {
 /// Feedback about an entry when a task is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EntryFeedback {
-    /// It helped.
+    /// The agent used the entry, and it helped.
     #[serde(rename = "u")]
     Used,
     /// It was dismissed because it contradicted what the agent observed.
@@ -141,7 +141,7 @@ pub enum EntryFeedback {
     /// It is one of several entries that answer together, untested as a unit.
     #[serde(rename = "c")]
     Composite,
-    /// It answered by the way, although it is about another question.
+    /// It answered another question than the one asked.
     #[serde(rename = "i")]
     Incidental,
 }

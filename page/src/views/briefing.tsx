@@ -37,7 +37,7 @@ function Attention() {
 
 function Audit({ workspace }: { workspace: string }) {
   const [isLong, setLong] = useState(false);
-  const loaded = useLoad((signal) => get('/v1/survey', { query: workspace ? { workspace } : {}, signal }), `audit ${workspace}`, 'slowly');
+  const loaded = useLoad((signal) => get('/v1/audit', { query: workspace ? { workspace } : {}, signal }), `audit ${workspace}`, 'slowly');
   return (
     <Ready loaded={loaded}>
       {({ marked, counts, next }) => {

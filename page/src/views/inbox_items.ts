@@ -86,8 +86,8 @@ function journalItem(item: JournalItem): InboxItem {
           accept: {
             label: 'Merge in answers',
             done: 'Merged: answers show one of them.',
-            run: () => post('/v1/upkeep/{number}/accept', { path: { number } }),
-            undo: () => post('/v1/upkeep/{number}/undo', { path: { number } }),
+            run: () => post('/v1/maintenance/{number}/accept', { path: { number } }),
+            undo: () => post('/v1/maintenance/{number}/undo', { path: { number } }),
             command: `klnode maintain accept ${item.number}`,
           },
         }
@@ -95,7 +95,7 @@ function journalItem(item: JournalItem): InboxItem {
     reject: {
       label: 'Dismiss',
       done: 'Dismissed.',
-      run: () => post('/v1/upkeep/{number}/dismiss', { path: { number } }),
+      run: () => post('/v1/maintenance/{number}/dismiss', { path: { number } }),
       command: `klnode maintain dismiss ${item.number}`,
     },
     ...(item.entries[0] ? { open: `#/compare/${item.entries.map((entry) => entry.code).join('+')}` } : {}),
@@ -103,7 +103,7 @@ function journalItem(item: JournalItem): InboxItem {
 }
 
 async function journalItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const upkeep = await get('/v1/upkeep', { query: { limit: 100 }, signal });
+  const upkeep = await get('/v1/maintenance', { query: { limit: 100 }, signal });
   const isWaiting = (item: JournalItem) => (item.stage === 'proposed' || item.stage === 'open') && item.number !== null && item.number !== undefined;
   return [...upkeep.proposals, ...upkeep.contradictions].filter(isWaiting).map(journalItem);
 }

@@ -101,7 +101,7 @@ function IndexPanel({ status }: { status: NodeStatus }) {
 }
 
 function Maintenance() {
-  const loaded = useLoad((signal) => get('/v1/upkeep', { query: { limit: 50 }, signal }), 'maintenance');
+  const loaded = useLoad((signal) => get('/v1/maintenance', { query: { limit: 50 }, signal }), 'maintenance');
   return (
     <Ready loaded={loaded}>
       {(upkeep) => (
@@ -130,7 +130,7 @@ function Maintenance() {
                       <button
                         type="button"
                         class="small"
-                        onClick={() => void act(() => post('/v1/upkeep/run', { body: { service: service.name } }), { done: (result) => `${service.name}: ${result.examined} examined, ${result.noted.length} noted.` }).then(loaded.reload)}
+                        onClick={() => void act(() => post('/v1/maintenance/run', { body: { service: service.name } }), { done: (result) => `${service.name}: ${result.examined} examined, ${result.noted.length} noted.` }).then(loaded.reload)}
                       >
                         Run <span class="hidden">{service.name}</span>
                       </button>
@@ -149,7 +149,7 @@ function Maintenance() {
                   {item.entries.map((entry) => entry.code).join(' = ')} <span class="muted">{ago(item.at)}</span> <Line text={item.why} />
                 </span>
                 {item.stage === 'made' ? (
-                  <button type="button" class="small" onClick={() => void act(() => post('/v1/upkeep/{number}/undo', { path: { number: String(item.number) as never } }), { done: 'Undone.' }).then(loaded.reload)}>
+                  <button type="button" class="small" onClick={() => void act(() => post('/v1/maintenance/{number}/undo', { path: { number: String(item.number) as never } }), { done: 'Undone.' }).then(loaded.reload)}>
                     Undo
                   </button>
                 ) : (

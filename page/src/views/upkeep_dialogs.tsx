@@ -35,7 +35,7 @@ type Run = Schemas['MaintenanceResult'];
 async function runSteps(body: Omit<Schemas['MaintenanceRun'], 'service'>, onStep: (result: Run) => void, signal?: AbortSignal): Promise<void> {
   let from: Schemas['MaintenancePosition'] | undefined;
   for (let step = 0; step < STEPS_MAX; step += 1) {
-    const result = await post('/v1/upkeep/run', { body: { service: 'duplicates', ...body, ...(from ? { from } : {}) }, ...(signal ? { signal } : {}) });
+    const result = await post('/v1/maintenance/run', { body: { service: 'duplicates', ...body, ...(from ? { from } : {}) }, ...(signal ? { signal } : {}) });
     onStep(result);
     if (result.waits_for) await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
     else if (result.through) return;
@@ -46,7 +46,7 @@ async function runSteps(body: Omit<Schemas['MaintenanceRun'], 'service'>, onStep
 
 /** Walks through the whole pass without a change, and reads the proposals of earlier passes. */
 async function duplicates(signal: AbortSignal): Promise<Preview> {
-  const { proposals } = await get('/v1/upkeep', { query: { limit: ENTRIES_MAX }, signal });
+  const { proposals } = await get('/v1/maintenance', { query: { limit: ENTRIES_MAX }, signal });
   const waiting = proposals.filter((item) => item.matter === 'sameness' && item.number !== null && item.number !== undefined);
   const preview: Preview = { fresh: [], waiting, examined: 0 };
   // Two steps find the same pair if they examine one of its entries each.
@@ -68,7 +68,7 @@ async function runDuplicates(): Promise<Item[]> {
 }
 
 function undoAll(items: Item[]): Promise<unknown> {
-  return Promise.all(items.map((item) => post('/v1/upkeep/{number}/undo', { path: { number: String(item.number) as never } })));
+  return Promise.all(items.map((item) => post('/v1/maintenance/{number}/undo', { path: { number: String(item.number) as never } })));
 }
 
 export function DedupDialog({ onClose }: { onClose: () => void }) {
@@ -77,7 +77,7 @@ export function DedupDialog({ onClose }: { onClose: () => void }) {
   const merge = async (waiting: Item[]) => {
     const picked = waiting.filter((item) => chosen.has(String(item.number)));
     const work = async () => {
-      for (const item of picked) await post('/v1/upkeep/{number}/accept', { path: { number: String(item.number) as never } });
+      for (const item of picked) await post('/v1/maintenance/{number}/accept', { path: { number: String(item.number) as never } });
       return [...picked, ...(await runDuplicates())];
     };
     let merged: Item[] = [];

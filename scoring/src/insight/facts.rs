@@ -14,9 +14,9 @@ pub struct EntryInsightFacts {
     pub code: String,
     /// The version of its text.
     pub version: String,
-    /// Its title.
+    /// Title of the entry.
     pub title: String,
-    /// Its tags.
+    /// Tags of the entry.
     pub tags: BTreeSet<String>,
     /// Whether it speaks for or against its subject.
     pub polarity: Polarity,

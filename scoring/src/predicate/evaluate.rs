@@ -10,8 +10,7 @@ use std::rc::Rc;
 use super::manifest::{Ecosystem, LowestVersion, PackageManifest};
 use super::read_cache::{Files, Params, ReadCache};
 use super::{
-    Atom, AtomFinding, AtomReason, Checkout, Dependency, Expression, Glob, LineRange, Predicate,
-    hex,
+    Atom, AtomReason, AtomResult, Checkout, Dependency, Expression, Glob, LineRange, Predicate, hex,
 };
 
 /// Result of evaluating one predicate.
@@ -22,12 +21,12 @@ pub enum PredicateOutcome {
     /// The predicate does not hold.
     Broken {
         /// Atoms that decided the result; those that hold are under a `NOT`.
-        because: Vec<AtomFinding>,
+        because: Vec<AtomResult>,
     },
     /// The checkout does not allow a decision.
     Unknown {
         /// Atoms that could not be evaluated.
-        because: Vec<AtomFinding>,
+        because: Vec<AtomResult>,
     },
 }
 
@@ -58,7 +57,7 @@ fn judge(predicate: &Predicate, session: &mut ReadCache<'_>) -> PredicateOutcome
     session.begin_predicate();
     let ExpressionResult { truth, because } = predicate.root.judge(session);
     let finding =
-        |(atom, reason): (&Atom, AtomReason)| AtomFinding { atom: atom.to_string(), reason };
+        |(atom, reason): (&Atom, AtomReason)| AtomResult { atom: atom.to_string(), reason };
     let because = because.into_iter().map(finding).collect();
     match truth {
         Truth::Holds => PredicateOutcome::Holds,

@@ -1,6 +1,6 @@
 //! Combines the results of all predicates of an entry into one check.
 
-use super::{AtomFinding, PredicateOutcome};
+use super::{AtomResult, PredicateOutcome};
 
 /// Result of checking an entry's anchors in the reader's checkout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct BrokenPredicate {
     /// Index among the predicates that were checked.
     pub predicate: usize,
     /// Atoms that decided the result.
-    pub because: Vec<AtomFinding>,
+    pub because: Vec<AtomResult>,
 }
 
 /// Combines the outcomes of all predicates of one entry.
@@ -39,7 +39,7 @@ pub fn check(outcomes: &[PredicateOutcome]) -> PredicateCheck {
     let (mut broken, mut unknown) = (Vec::new(), Vec::new());
     for (predicate, outcome) in outcomes.iter().enumerate() {
         let flag =
-            |because: &Vec<AtomFinding>| BrokenPredicate { predicate, because: because.clone() };
+            |because: &Vec<AtomResult>| BrokenPredicate { predicate, because: because.clone() };
         match outcome {
             PredicateOutcome::Holds => {}
             PredicateOutcome::Broken { because } => broken.push(flag(because)),

@@ -4,14 +4,14 @@ use std::fmt;
 
 /// Contribution of one atom to a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AtomFinding {
+pub struct AtomResult {
     /// The atom in predicate syntax.
     pub atom: String,
     /// Reason for its value.
     pub reason: AtomReason,
 }
 
-impl fmt::Display for AtomFinding {
+impl fmt::Display for AtomResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.atom, self.reason)
     }

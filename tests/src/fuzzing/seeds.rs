@@ -29,7 +29,7 @@ use klnode_server::transfer::jsonl_line::{JsonlLine, SignedRecord};
 use klnode_store::checkouts::{CheckoutRow, PromotionRow};
 use klnode_store::findings::{DismissalRow, FateRow, FindingKey, FindingResolution, FindingRow};
 use klnode_store::insights::DismissedInsightRow;
-use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage, UpkeepRow};
+use klnode_store::maintenance::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
 use klnode_store::peers::row_types::{
     OutcomeRow, PeerApproval, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, ReleaseState,
     WorkspaceRow,
@@ -364,7 +364,7 @@ fn own_rows() -> Vec<(&'static str, Vec<u8>)> {
 fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
     let amount = Amount { answers: 1, tokens: 200, hits: 3, used: 1, ..<_>::default() };
     let usage = UsageRow { name: "client".into(), amount };
-    let upkeep = UpkeepRow {
+    let maintenance = MaintenanceRow {
         service: Service::Duplicates,
         matter: Matter::Sameness,
         stage: Stage::Undone,
@@ -398,7 +398,7 @@ fn derived_rows() -> Vec<(&'static str, Vec<u8>)> {
         ("checkouts", wire::encode(&checkout)),
         ("promotions", wire::encode(&promotion)),
         ("findings", wire::encode(&found())),
-        ("upkeep", wire::encode(&upkeep)),
+        ("upkeep", wire::encode(&maintenance)),
         ("services", wire::encode(&service)),
         ("removals", wire::encode(&removal)),
         ("dismissed", wire::encode(&dismissal)),

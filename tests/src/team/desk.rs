@@ -142,7 +142,7 @@ impl Desk {
                 if pass.row == held {
                     break;
                 }
-                cluster.run(at, Command::Upkeep(Box::new(pass.act))).expect("noted");
+                cluster.run(at, Command::Maintenance(Box::new(pass.act))).expect("noted");
             }
         }
         cluster.marks(at).0 > before

@@ -3,11 +3,11 @@
 use super::{TestAuthor, author};
 use crate::change::CheckedChange;
 use crate::change_hash::ChangeHash;
+use crate::change_selection::ChangeState;
 use crate::document::{TextDocument, UnknownVersion};
 use crate::edit::EditError;
 use crate::limits::{AuthorQuota, CHANGE_BYTES_MAX, TEXT_BYTES_MAX};
 use crate::root_change::ROOT_HASH;
-use crate::selection::ChangeState;
 
 const PLAYBOOK: &str = "# Releasing\n\nRun the tests, then tag the commit.\n\n# Rollback\n\nRevert \
     the tag.\n";

@@ -1,7 +1,7 @@
 //! Tests of whole documents: several authors who write, exchange changes, and agree on the text.
 
 mod blame;
-mod golden;
+mod golden_changes;
 mod hostile_changes;
 mod merge;
 mod order_independence;

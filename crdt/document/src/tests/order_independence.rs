@@ -7,10 +7,10 @@
 use super::{TestAuthor, TestRandom};
 use crate::change::CheckedChange;
 use crate::change_hash::ChangeHash;
+use crate::change_selection::ChangeState;
 use crate::document::{TextDocument, WaitingChange};
 use crate::limits::AuthorQuota;
 use crate::root_change::ROOT_HASH;
-use crate::selection::ChangeState;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `klnode eval`: measures the quality of answers on a labelled set.
+//! `klnode check eval`: measures the quality of answers on a labelled set.
 //!
 //! A set that contains entries is evaluated on a temporary node; a set with queries alone is sent
 //! to the running node. In both cases the queries go through the socket like those of any client.
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The set to evaluate.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     /// A file with one JSON object per line: entries {"id","title","content"} and queries
     /// {"query","relevant": a list of ids} or {"query","none":"off-topic"}.

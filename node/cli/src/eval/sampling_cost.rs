@@ -1,4 +1,4 @@
-//! `klnode eval --seeds`: the cost of ranking by samples compared with ranking by means.
+//! `klnode check eval --seeds`: the cost of ranking by samples compared with ranking by means.
 //!
 //! The queries of a set are asked with `deterministic`, then once in each of several sessions,
 //! whose samples have different seeds: first without an observation, then after simulated

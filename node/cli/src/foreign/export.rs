@@ -104,7 +104,7 @@ pub(in super::super) async fn run(
     let kept = &kept;
     let summary =
         FolderSummary { folder, format: format.name(), entries: count, files, unchanged, kept };
-    Ok(Reply::new(&summary, text).noting(notes).ending(exit_code))
+    Ok(Reply::new(&summary, text).with_notes(notes).with_exit_code(exit_code))
 }
 
 /// Adds the rows of the promotion ledger to the promoted entries, for the ledger of the layout.

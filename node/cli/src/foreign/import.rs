@@ -156,7 +156,7 @@ async fn send(
         }
         Err(error) => {
             let taken = plural::counted(report.taken(), "entry was", "entries were");
-            Err(error.noting(format!("Before that at least {taken} imported.")))
+            Err(error.with_note(format!("Before that at least {taken} imported.")))
         }
     }
 }

@@ -158,7 +158,7 @@ impl Report {
         let _ = writeln!(text, "refused: {}", self.imported.refused);
         let _ = writeln!(text, "duplicates in the files: {}", self.duplicates);
         let findings: u64 = self.scan_findings.values().sum();
-        let _ = writeln!(text, "scan findings: {findings}");
+        let _ = writeln!(text, "scan matches: {findings}");
         for (rule, count) in &self.scan_findings {
             let _ = writeln!(text, "  {rule}: {}", plural::entries(*count));
         }
@@ -273,7 +273,7 @@ impl Report {
             }
         };
         let is_incomplete = *refused > 0 || *conflicts > 0;
-        Reply::new(self, text).noting(self.refusals()).ending(u8::from(is_incomplete))
+        Reply::new(self, text).with_notes(self.refusals()).with_exit_code(u8::from(is_incomplete))
     }
 }
 

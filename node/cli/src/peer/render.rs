@@ -26,7 +26,7 @@ pub(super) fn peer_label(peer: &Peer) -> String {
 /// The sync state of a peer, with the time of the last comparison.
 pub(super) fn state(peer: &Peer) -> String {
     let last = || match peer.sync_at {
-        Some(at) => format!("; last equal at {} UTC", moment(at)),
+        Some(at) => format!("; last in sync at {} UTC", moment(at)),
         None => String::new(),
     };
     let refused = match peer.refused {
@@ -34,16 +34,18 @@ pub(super) fn state(peer: &Peer) -> String {
         count => format!(", {} refused", records(count)),
     };
     let known = match (peer.sync.as_str(), peer.differs, peer.sync_at) {
-        ("equal", _, Some(at)) if peer.connected => format!("equal at {} UTC", moment(at)),
-        ("equal", _, Some(at)) => format!("last equal at {} UTC", moment(at)),
+        ("equal", _, Some(at)) if peer.connected => format!("in sync at {} UTC", moment(at)),
+        ("equal", _, Some(at)) => format!("last in sync at {} UTC", moment(at)),
         ("unanswered", _, Some(at)) if !peer.connected => {
-            format!("last equal at {} UTC", moment(at))
+            format!("last in sync at {} UTC", moment(at))
         }
         ("unanswered", ..) => format!("did not answer{}", last()),
         ("differs", Some(count), Some(at)) => {
             format!("{} differed at {} UTC", records(count), moment(at))
         }
-        ("reading", _, Some(at)) if !peer.connected => format!("last equal at {} UTC", moment(at)),
+        ("reading", _, Some(at)) if !peer.connected => {
+            format!("last in sync at {} UTC", moment(at))
+        }
         ("reading", ..) => format!("reading{}", last()),
         ("refused", ..) => {
             let reason = peer.reason.as_deref().unwrap_or("no reason given");
@@ -190,7 +192,7 @@ pub(crate) fn off_by(ahead_millis: i64) -> String {
 /// The trust in the entries of a peer, and its reasons.
 fn trusted(trust: &Trust) -> String {
     if trust.hop == Some(0) {
-        return format!("{:.2}: it is yours", trust.value);
+        return format!("{:.2}: it is your own node", trust.value);
     }
     let mut text = format!(
         "{:.2}: {} of its entries helped here, {} misled",
@@ -202,10 +204,10 @@ fn trusted(trust: &Trust) -> String {
         trust.alpha, trust.beta, trust.of_all, trust.recent_outcomes, trust.of_recent
     );
     if trust.successes_ignored > 0 {
-        let _ = write!(text, ", {} successes beyond what counts on a day", trust.successes_ignored);
+        let _ = write!(text, ", {} successes ignored by the daily limit", trust.successes_ignored);
     }
     if trust.left < 0.995 {
-        let _ = write!(text, ", {:.0} % of it has not faded", trust.left * 100.0);
+        let _ = write!(text, ", {:.0} % of it remains after decay", trust.left * 100.0);
     }
     text
 }
@@ -228,7 +230,7 @@ fn weighed(trust: &Trust) -> String {
             let hops = counted(u64::from(hop), "hop", "hops");
             format!("{:.2} of an own observation, {hops} away", trust.weight)
         }
-        None => "0.00: no near peer knows its distance".to_owned(),
+        None => "0.00: its distance is unknown".to_owned(),
     }
 }
 
@@ -269,10 +271,10 @@ mod tests {
     fn an_unanswered_sync_shows_when_the_nodes_were_last_equal() {
         let at = "1970-01-01 00:00:00 UTC";
         for (connected, sync, expect) in [
-            (true, "equal", format!("connected, equal at {at}")),
-            (true, "reading", format!("connected, reading; last equal at {at}")),
-            (true, "unanswered", format!("connected, did not answer; last equal at {at}")),
-            (false, "unanswered", format!("not connected, last equal at {at}")),
+            (true, "equal", format!("connected, in sync at {at}")),
+            (true, "reading", format!("connected, reading; last in sync at {at}")),
+            (true, "unanswered", format!("connected, did not answer; last in sync at {at}")),
+            (false, "unanswered", format!("not connected, last in sync at {at}")),
         ] {
             let one = peer(&json!({"connected": connected, "sync": sync, "sync_at": 0}));
             assert_eq!(state(&one), expect);
@@ -289,7 +291,7 @@ mod tests {
             // It may talk already, and waits to be more.
             (
                 json!({"state": "waiting", "sync": "equal", "sync_at": 0}),
-                format!("{WAITS}; connected, equal at {at}"),
+                format!("{WAITS}; connected, in sync at {at}"),
             ),
             (json!({}), "connected, not compared yet".to_owned()),
         ] {

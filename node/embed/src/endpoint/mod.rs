@@ -29,9 +29,9 @@ const PROBE: &str = "dimensions";
 /// The format of requests and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// `POST {url}/embeddings`.
+    /// The protocol of OpenAI: `POST {url}/embeddings`.
     OpenAi,
-    /// `POST {url}/api/embed`.
+    /// The protocol of Ollama: `POST {url}/api/embed`.
     Ollama,
 }
 

@@ -16,7 +16,7 @@ pub enum DocumentCommand {
     },
     /// Changes the text of a document.
     Edit {
-        /// The document.
+        /// The playbook that has the document.
         entry: EntryId,
         /// The version that the caller read, as its heads.
         base: Vec<ChangeHash>,
@@ -25,7 +25,7 @@ pub enum DocumentCommand {
     },
     /// Makes an earlier version the present text, as a new edit.
     Restore {
-        /// The document.
+        /// The playbook that has the document.
         entry: EntryId,
         /// The earlier version, as its heads.
         version: Vec<ChangeHash>,

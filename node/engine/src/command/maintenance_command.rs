@@ -3,7 +3,7 @@
 //! Separate from `maintenance`, which carries them out.
 
 use klnode_crdt::ids::EntryId;
-use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage, UpkeepRow};
+use klnode_store::maintenance::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 
 /// A command about maintenance.
@@ -66,5 +66,5 @@ pub enum MaintenanceReceipt {
     /// A pass was stored; carries the numbers of the new journal rows.
     Noted(Vec<u64>),
     /// The journal row with this number has a new stage.
-    Decided(u64, Box<UpkeepRow>),
+    Decided(u64, Box<MaintenanceRow>),
 }

@@ -86,10 +86,10 @@ pub enum Rejection {
     },
     /// The maintenance journal has no row with this number.
     #[error("Row {0} not found in the maintenance journal.")]
-    NoSuchUpkeep(u64),
+    NoSuchMaintenanceRow(u64),
     /// The state of the journal row does not allow the command.
     #[error("Cannot {verb} row {number} of the maintenance journal: {problem}.")]
-    UnfitUpkeep {
+    UnfitMaintenanceRow {
         /// The requested action, as an infinitive.
         verb: &'static str,
         /// The row's number in the journal.

@@ -84,7 +84,7 @@ pub struct Adoption {
     pub partial: Vec<EntryId>,
     /// Entries that answered together and were never tested together.
     pub composite: Vec<EntryId>,
-    /// Entries about another question that answered by the way; they count less.
+    /// Entries that answered another question than the one asked; they count less.
     pub incidental: Vec<EntryId>,
     /// Gaps and reasons, by entry.
     pub notes: BTreeMap<EntryId, String>,

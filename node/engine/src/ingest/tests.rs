@@ -105,10 +105,10 @@ fn records_a_peer_delivered_are_queued_for_it_if_it_may_have_lost_them() {
 
 #[test]
 fn only_retractions_and_tombstones_take_back() {
-    assert!(takes_back(&retraction(OTHER)));
-    assert!(takes_back(&tombstone(1)));
-    assert!(!takes_back(&observation(OTHER)));
-    assert!(!takes_back(&claim(OTHER)));
+    assert!(is_retraction_or_tombstone(&retraction(OTHER)));
+    assert!(is_retraction_or_tombstone(&tombstone(1)));
+    assert!(!is_retraction_or_tombstone(&observation(OTHER)));
+    assert!(!is_retraction_or_tombstone(&claim(OTHER)));
 }
 
 #[test]

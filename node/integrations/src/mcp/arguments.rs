@@ -264,7 +264,7 @@ pub struct TaskFinishArgs {
     /// Codes of entries that answered together.
     #[serde(default)]
     pub composite: Vec<String>,
-    /// Codes of entries about another question that answered by the way.
+    /// Codes of entries that answered another question than the one asked.
     #[serde(default)]
     pub incidental: Vec<String>,
     /// Why entries apply, each as `CODE=reason`.

@@ -151,7 +151,7 @@ fn task_finish() -> Tool {
         "avoided": list("Spikes that spared an experiment"),
         "partial": list("CODE=gap left open"),
         "composite": list("Answered together"),
-        "incidental": list("Answered by the way"),
+        "incidental": list("Answered another question"),
         "reasons": list("CODE=why it applies"),
         "conclusion": {"type": "string"},
         "quality": {"type": "number", "description": "0 to 1"},

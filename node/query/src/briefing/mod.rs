@@ -14,7 +14,7 @@ mod render;
 mod select;
 
 use super::anchor_check::{self, AnchorCheck};
-use super::audit::is_surveyed;
+use super::audit::is_audited;
 use super::caveats::{conflicting_registers, own_caveats};
 use super::contradictions::{self, ContradictingEntry, ContradictingPair, StanceEntry};
 use super::endorsements::Endorsements;
@@ -223,7 +223,7 @@ impl ReadContext<'_> {
         else {
             return Ok(None);
         };
-        if !is_surveyed(&found) || found.view.state != State::Live {
+        if !is_audited(&found) || found.view.state != State::Live {
             return Ok(None);
         }
         let endorsements = self.endorsements(&found)?;

@@ -132,7 +132,7 @@ impl PassState<'_> {
         for other in group.iter().copied().filter(|other| *other != entry) {
             let noted = self.reading.snapshot.noted(Matter::Sameness, &[entry, other])?;
             let Some((Stage::Made, number)) = noted else { continue };
-            let row = self.reading.snapshot.upkeep_row(number)?;
+            let row = self.reading.snapshot.maintenance_row(number)?;
             let is_unasked = row.is_some_and(|row| row.decided.is_none());
             let Some(two) = self.subject(other)?.filter(|_| is_unasked) else { continue };
             if !are_equal(&one.text(), &two.text()) {

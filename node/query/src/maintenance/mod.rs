@@ -11,7 +11,7 @@ mod changes;
 mod contradictions;
 mod cooccurrence;
 mod duplicates;
-pub(super) mod stale;
+pub(super) mod stale_report;
 
 use super::{ReadContext, Reader};
 use klnode_config::sections as of;
@@ -278,7 +278,7 @@ impl Maintenance {
 /// blocked. So it is determined again for every pass.
 fn foreign_left(reading: &ReadContext<'_>) -> Result<[usize; 2], Error> {
     let (mut waiting, mut recent) = ([0_usize; 2], 0);
-    for row in reading.snapshot.upkeep()?.take(READ_ROWS_MAX) {
+    for row in reading.snapshot.maintenance_rows()?.take(READ_ROWS_MAX) {
         let (_, row) = row?;
         if row.matter == Matter::Staleness {
             continue;
@@ -320,6 +320,6 @@ fn stale_left(snapshot: &Snapshot) -> Result<usize, Error> {
 
 impl std::fmt::Debug for Maintenance {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Upkeep").field("params", &self.params).finish_non_exhaustive()
+        f.debug_struct("Maintenance").field("params", &self.params).finish_non_exhaustive()
     }
 }

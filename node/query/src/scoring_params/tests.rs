@@ -9,7 +9,7 @@ use klnode_config::Layers;
 struct Read {
     numbers: ScoringParams,
     tasks: TaskParams,
-    upkeep: maintenance::Params,
+    maintenance: maintenance::Params,
     weights: PerSignal,
     /// The weights in the workspace "team"; the default ones if it has no override.
     team: PerSignal,
@@ -20,8 +20,8 @@ impl Read {
         let numbers = ScoringParams::new(config);
         let weights = *numbers.weights.per_signal();
         let team = numbers.workspace_weights.get("team").map_or(weights, |of| *of.per_signal());
-        let (tasks, upkeep) = (tasks(config), maintenance::Params::new(&config.maintenance));
-        Self { numbers, tasks, upkeep, weights, team }
+        let (tasks, maintenance) = (tasks(config), maintenance::Params::new(&config.maintenance));
+        Self { numbers, tasks, maintenance, weights, team }
     }
 }
 
@@ -212,25 +212,28 @@ const ROWS: &[Row] = &[
         numbers.conflict.threshold_over_mass
     ),
     row!("tuning.duplicates.longer_text_factor=1.25", numbers.longer_text_factor),
-    row!("tuning.maintenance.changed_entries_min=51", upkeep.changed_entries_min),
-    row!("tuning.maintenance.changed_fraction_min=0.03", upkeep.changed_fraction_min),
-    row!("tuning.maintenance.changed_fraction_entries_min=21", upkeep.changed_fraction_entries_min),
-    ("maintenance.interval=90001 s", |read| read.upkeep.interval.as_secs().to_string()),
-    row!("tuning.maintenance.pass_entries_max=203", upkeep.entries_max),
+    row!("tuning.maintenance.changed_entries_min=51", maintenance.changed_entries_min),
+    row!("tuning.maintenance.changed_fraction_min=0.03", maintenance.changed_fraction_min),
+    row!(
+        "tuning.maintenance.changed_fraction_entries_min=21",
+        maintenance.changed_fraction_entries_min
+    ),
+    ("maintenance.interval=90001 s", |read| read.maintenance.interval.as_secs().to_string()),
+    row!("tuning.maintenance.pass_entries_max=203", maintenance.entries_max),
     ("tuning.maintenance.pass_time_max=44 s", |read| {
-        read.upkeep.time_max.unwrap_or_default().as_secs().to_string()
+        read.maintenance.time_max.unwrap_or_default().as_secs().to_string()
     }),
-    row!("tuning.audit.norm_confirmed_within=93 days", numbers.survey.norm_days_max),
-    row!("tuning.audit.tag_entries_max=204", numbers.survey.tag_entries_max),
-    row!("tuning.audit.review_confirmed_within=94 days", numbers.survey.review_days_max),
-    row!("tuning.audit.review_entries_max=54", numbers.survey.review_entries_max),
-    row!("tuning.audit.recent_within=22 days", numbers.survey.recent_days),
-    row!("tuning.audit.sample_size_min=23", numbers.survey.sample_min),
-    row!("tuning.audit.stale_fraction_max=0.305", numbers.survey.stale_fraction_max),
-    row!("tuning.audit.disputed_fraction_max=0.075", numbers.survey.disputed_fraction_max),
-    row!("tuning.audit.friction_max=24", numbers.survey.friction_max),
-    row!("tuning.audit.waiting_max=53", numbers.survey.waiting_max),
-    row!("tuning.audit.failed_fraction_max=0.515", numbers.survey.failed_fraction_max),
+    row!("tuning.audit.norm_confirmed_within=93 days", numbers.audit.norm_days_max),
+    row!("tuning.audit.tag_entries_max=204", numbers.audit.tag_entries_max),
+    row!("tuning.audit.review_confirmed_within=94 days", numbers.audit.review_days_max),
+    row!("tuning.audit.review_entries_max=54", numbers.audit.review_entries_max),
+    row!("tuning.audit.recent_within=22 days", numbers.audit.recent_days),
+    row!("tuning.audit.sample_size_min=23", numbers.audit.sample_min),
+    row!("tuning.audit.stale_fraction_max=0.305", numbers.audit.stale_fraction_max),
+    row!("tuning.audit.disputed_fraction_max=0.075", numbers.audit.disputed_fraction_max),
+    row!("tuning.audit.friction_max=24", numbers.audit.friction_max),
+    row!("tuning.audit.waiting_max=53", numbers.audit.waiting_max),
+    row!("tuning.audit.failed_fraction_max=0.515", numbers.audit.failed_fraction_max),
 ];
 
 /// Prefixes of keys that other modules read, without `tuning`.
@@ -273,7 +276,7 @@ fn the_defaults_of_the_configuration_are_those_of_scoring() {
     assert_eq!(numbers.conflict, contradiction::Params::default());
     assert_eq!(numbers.trust, trust::Params::default());
     assert_eq!(numbers.briefing, briefing::Params::default());
-    assert_eq!(numbers.survey, audit::Params::default());
+    assert_eq!(numbers.audit, audit::Params::default());
     assert_eq!(numbers.weights, Weights::default());
     assert!(numbers.workspace_weights.is_empty());
     // The parameters of the writer. The remaining ones (gate, lengths, durations) have their only

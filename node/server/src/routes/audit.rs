@@ -1,4 +1,4 @@
-//! `GET /v1/survey`: audits entries, one page at a time.
+//! `GET /v1/audit`: audits entries, one page at a time.
 
 use super::anchors::{page_after, permitted_checkout};
 use crate::blocking_pool::run_blocking;
@@ -11,9 +11,9 @@ use klnode_api_types::{AuditCounts, AuditItem, AuditLimits, AuditQuery, AuditRep
 use klnode_query::audit;
 
 /// Audits entries: rule violations, signs of drift and health numbers.
-#[utoipa::path(get, path = "/v1/survey", params(AuditQuery),
+#[utoipa::path(get, path = "/v1/audit", params(AuditQuery),
     responses((status = 200, body = AuditReportPage)))]
-pub(super) async fn survey(
+pub(super) async fn audit(
     State(service): State<Service>,
     caller: Caller,
     QueryParams(asked): QueryParams<AuditQuery>,
@@ -38,8 +38,8 @@ pub(super) async fn survey(
         let here = checkout.is_some().then_some(folder.as_deref()).flatten();
         let here = service.reader.here(&snapshot, &reading.membership, here)?.workspace;
         let asked = audit::AuditScope { workspace, after, here };
-        let found = reading.survey(asked, checkout.as_ref(), cancel)?;
-        Ok(page_reply(found, reading.survey_params(), unlooked))
+        let found = reading.audit(asked, checkout.as_ref(), cancel)?;
+        Ok(page_reply(found, reading.audit_params(), unlooked))
     });
     page.await.map(ApiReply)
 }

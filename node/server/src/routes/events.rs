@@ -43,7 +43,7 @@ const READ_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// in the feed, its data an object. Only live records are sent: a record that was superseded before
 /// it was read is skipped. To resume a stream, pass the last id as `since`.
 ///
-/// An event named `upkeep` reports a change, a proposal or a finding of maintenance. It has a
+/// An event named `maintenance` reports a change, a proposal or a finding of maintenance. It has a
 /// number instead of an id. To resume, pass the last number as `noted_since`.
 ///
 /// An event named `join` reports that a node asks to join this one by address, with its code.
@@ -71,7 +71,7 @@ pub(super) async fn events(
         let message = format!("`since` is {since}, but the feed ends at {newest}.");
         return Err(ApiError::new(ErrorKind::Invalid, message, None));
     }
-    let newest = service.snapshot()?.upkeep()?.next().transpose()?;
+    let newest = service.snapshot()?.maintenance_rows()?.next().transpose()?;
     let newest = newest.map_or(0, |(number, _)| number);
     if let Some(noted) = noted_since.filter(|noted| *noted > newest) {
         let message = format!("`noted_since` is {noted}, but the journal ends at {newest}.");
@@ -188,12 +188,12 @@ fn read(
         texts_of.extend(has_texts.then_some(change.record.entry()));
         events.push(StreamEvent::Record(event));
     }
-    for row in snapshot.upkeep_after(from.noted)?.take(READ_RECORDS_MAX) {
+    for row in snapshot.maintenance_rows_after(from.noted)?.take(READ_RECORDS_MAX) {
         let (number, row) = row?;
         at.noted = number;
         // A forgotten entry leaves nothing to report.
         if row.stage != Stage::Gone {
-            events.push(StreamEvent::Upkeep(noted(&reading, Some(number), &row)));
+            events.push(StreamEvent::Maintenance(noted(&reading, Some(number), &row)));
         }
     }
     let joins = service.peers.as_ref().map(|peers| peers.live().joins).unwrap_or_default();
@@ -257,7 +257,7 @@ fn encode_event(told: &StreamEvent) -> Result<Event, ApiError> {
             let name = name.map_or("record", |(_, name)| name);
             Event::default().id(event.seq.to_string()).event(name)
         }
-        StreamEvent::Upkeep(_) => Event::default().event("upkeep"),
+        StreamEvent::Maintenance(_) => Event::default().event("maintenance"),
         StreamEvent::Join(_) => Event::default().event("join"),
     };
     event.json_data(told).map_err(|error| {

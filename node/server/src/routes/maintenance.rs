@@ -19,7 +19,7 @@ use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, MaintenanceCommand, MaintenanceNote, MaintenanceReceipt, Receipt};
 use klnode_query::ReadContext;
 use klnode_store::Snapshot;
-use klnode_store::maintenance::{self, Matter, ServiceRow, Stage, UpkeepRow};
+use klnode_store::maintenance::{self, MaintenanceRow, Matter, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const LIST_LIMIT_DEFAULT: usize = 500;
 const LISTS: [&str; 4] = ["changes", "proposals", "contradictions", "stale"];
 
 /// Returns the progress of maintenance and the items of its journal.
-#[utoipa::path(get, path = "/v1/upkeep", params(MaintenanceQuery),
+#[utoipa::path(get, path = "/v1/maintenance", params(MaintenanceQuery),
     responses((status = 200, body = MaintenanceStatus)))]
 pub(super) async fn show(
     State(service): State<Service>,
@@ -45,7 +45,7 @@ pub(super) async fn show(
             let row = snapshot.service(*of)?;
             services.push(MaintenanceService {
                 name: of.name().into(),
-                due: service.upkeep.is_due(&snapshot, now, *of)?,
+                due: service.maintenance.is_due(&snapshot, now, *of)?,
                 behind: snapshot.head().0.saturating_sub(row.position.0),
                 through: (row.through > WallTime::default()).then(|| row.through.as_millis()),
                 examined: row.examined,
@@ -65,7 +65,7 @@ pub(super) async fn show(
         };
         put_lists(&mut status, &query, &snapshot, &reading)?;
         status.for_main = for_main(&reading)?;
-        for cluster in service.upkeep.clusters() {
+        for cluster in service.maintenance.clusters() {
             let entries = cluster
                 .into_iter()
                 .map(|entry| entries::entry_identity(Some(&reading), entry))
@@ -103,7 +103,7 @@ fn put_lists(
             format!("The list `{only}` does not exist; it must be one of {}.", LISTS.join(", "));
         return Err(ApiError::new(ErrorKind::Invalid, message, None));
     }
-    for row in snapshot.upkeep()? {
+    for row in snapshot.maintenance_rows()? {
         let (number, row) = row?;
         let (name, list) = match (row.matter, row.stage) {
             (_, Stage::Made | Stage::Undone) => ("changes", &mut status.changes),
@@ -128,7 +128,7 @@ fn put_lists(
 
 /// Runs one step of a maintenance service. Repeat the request until `through` is true to run a
 /// whole pass.
-#[utoipa::path(post, path = "/v1/upkeep/run", request_body = MaintenanceRun,
+#[utoipa::path(post, path = "/v1/maintenance/run", request_body = MaintenanceRun,
     responses((status = 200, body = MaintenanceResult)))]
 pub(super) async fn run(
     State(service): State<Service>,
@@ -149,7 +149,7 @@ pub(super) async fn run(
     run_blocking(move |_| {
         let now = (service.now)();
         let (engine, index) = (&service.engine, &service.index);
-        let ran = one_pass(engine, index, &service.upkeep, (of, from), now, mode)?;
+        let ran = one_pass(engine, index, &service.maintenance, (of, from), now, mode)?;
         answer(&service, of, &ran, mode)
     })
     .await
@@ -168,7 +168,7 @@ async fn wait_for_vectors(service: &Service) {
 }
 
 /// Undoes a change that maintenance made. Maintenance does not make it again.
-#[utoipa::path(post, path = "/v1/upkeep/{number}/undo",
+#[utoipa::path(post, path = "/v1/maintenance/{number}/undo",
     responses((status = 200, body = MaintenanceDecision)))]
 pub(super) async fn undo(
     State(service): State<Service>,
@@ -179,7 +179,7 @@ pub(super) async fn undo(
 }
 
 /// Accepts a proposal and makes the change.
-#[utoipa::path(post, path = "/v1/upkeep/{number}/accept",
+#[utoipa::path(post, path = "/v1/maintenance/{number}/accept",
     responses((status = 200, body = MaintenanceDecision)))]
 pub(super) async fn accept(
     State(service): State<Service>,
@@ -190,7 +190,7 @@ pub(super) async fn accept(
 }
 
 /// Dismisses a proposal or a finding. Maintenance does not report it again.
-#[utoipa::path(post, path = "/v1/upkeep/{number}/dismiss",
+#[utoipa::path(post, path = "/v1/maintenance/{number}/dismiss",
     responses((status = 200, body = MaintenanceDecision)))]
 pub(super) async fn dismiss(
     State(service): State<Service>,
@@ -214,8 +214,8 @@ async fn decide(
             Some("Run `klnode maintain list` to see the numbers."),
         )
     })?;
-    let receipt = service.submit(caller, Command::Upkeep(Box::new(act(number)))).await?;
-    let Receipt::Upkeep(MaintenanceReceipt::Decided(number, row)) = receipt else {
+    let receipt = service.submit(caller, Command::Maintenance(Box::new(act(number)))).await?;
+    let Receipt::Maintenance(MaintenanceReceipt::Decided(number, row)) = receipt else {
         return Err(ApiError::new(
             ErrorKind::Failed,
             "The state of the journal item is unknown.",
@@ -261,7 +261,7 @@ fn answer(
         }
     } else {
         let oldest = ran.numbers.iter().min().copied().unwrap_or(u64::MAX);
-        for row in snapshot.upkeep()? {
+        for row in snapshot.maintenance_rows()? {
             let (number, row) = row?;
             if number < oldest {
                 break;
@@ -289,8 +289,12 @@ fn answer(
     })
 }
 
-fn rehearsed(service: maintenance::Service, note: &MaintenanceNote, at: WallTime) -> UpkeepRow {
-    UpkeepRow {
+fn rehearsed(
+    service: maintenance::Service,
+    note: &MaintenanceNote,
+    at: WallTime,
+) -> MaintenanceRow {
+    MaintenanceRow {
         service,
         matter: note.matter,
         stage: note.stage,
@@ -306,7 +310,7 @@ fn rehearsed(service: maintenance::Service, note: &MaintenanceNote, at: WallTime
 pub(super) fn noted(
     reading: &ReadContext<'_>,
     number: Option<u64>,
-    row: &UpkeepRow,
+    row: &MaintenanceRow,
 ) -> JournalItem {
     let entries = row.entries.iter().map(|entry| entries::identity_and_title(reading, *entry));
     let (entries, titles) = entries.unzip();

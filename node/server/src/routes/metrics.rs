@@ -46,7 +46,7 @@ fn counted(service: &Service, seats: &ConnectionTable) -> Result<String, ApiErro
         ("klnode_api_connections", "Open API connections.", seats.count() as f64),
     ];
     given.extend(index(service, snapshot.head()));
-    given.extend(upkeep(service, &snapshot)?);
+    given.extend(maintenance(service, &snapshot)?);
     if let Some(bytes) = resident_bytes() {
         given.push((
             "klnode_resident_memory_bytes",
@@ -94,21 +94,21 @@ fn index(service: &Service, head: Seq) -> [(&'static str, &'static str, f64); 6]
 }
 
 /// Progress of maintenance.
-fn upkeep(
+fn maintenance(
     service: &Service,
     snapshot: &Snapshot,
 ) -> Result<[(&'static str, &'static str, f64); 3], ApiError> {
-    let (passes, examined) = service.upkeep.counts();
+    let (passes, examined) = service.maintenance.counts();
     let at = snapshot.service(maintenance::Service::Duplicates)?.position;
     Ok([
-        ("klnode_upkeep_passes", "Maintenance passes since the node started.", passes as f64),
+        ("klnode_maintenance_passes", "Maintenance passes since the node started.", passes as f64),
         (
-            "klnode_upkeep_examined_entries",
+            "klnode_maintenance_examined_entries",
             "Entries and pairs that maintenance has examined since the node started.",
             examined as f64,
         ),
         (
-            "klnode_upkeep_behind_records",
+            "klnode_maintenance_behind_records",
             "Records that the search for duplicates has not yet examined.",
             snapshot.head().0.saturating_sub(at.0) as f64,
         ),

@@ -14,7 +14,7 @@ mod entry_links;
 mod events;
 mod findings;
 mod formicos;
-mod held;
+mod held_entries;
 mod history;
 mod insights;
 mod joins;
@@ -87,7 +87,7 @@ fn operator() -> OpenApiRouter<Service> {
         .routes(routes!(findings::dismiss))
         .routes(routes!(findings::keep))
         .routes(routes!(quarantine::release))
-        .routes(routes!(held::release))
+        .routes(routes!(held_entries::release))
         .routes(routes!(quarantine::reject))
         .routes(routes!(quarantine::reject_from))
         .routes(routes!(promotion::promote_to_procedural))
@@ -111,7 +111,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(entries::show, entries::edit))
         .routes(routes!(search::search))
         .routes(routes!(briefing::briefing))
-        .routes(routes!(audit::survey))
+        .routes(routes!(audit::audit))
         .routes(routes!(insights::list))
         .routes(routes!(insights::show))
         .routes(routes!(insights::dismiss))
@@ -151,7 +151,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(peers::receipts))
         .routes(routes!(quarantine::list))
         .routes(routes!(quarantine::show))
-        .routes(routes!(held::list))
+        .routes(routes!(held_entries::list))
         .routes(routes!(workspaces::list))
         .routes(routes!(workspaces::show))
         .routes(routes!(workspaces::make_current))

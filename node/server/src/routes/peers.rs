@@ -18,7 +18,7 @@ use klnode_api_types::peers::{
 };
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
-use klnode_engine::{is_apart, place, receives_removals};
+use klnode_engine::{is_private_to_owner, receives_removals, workspace_of_erased};
 use klnode_federation::net;
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::ticket::JoinOffer;
@@ -384,12 +384,12 @@ pub(super) async fn receipts(
     };
     let forgotten = tombstone.header().stamp.wall();
     let membership = service.membership(&snapshot)?;
-    let place = place(snapshot.view_row(entry)?.as_ref(), &tombstone);
+    let workspace = workspace_of_erased(snapshot.view_row(entry)?.as_ref(), &tombstone);
     let mut peers = Vec::new();
     for (key, row) in &membership.peers {
         let receipt = snapshot.receipt(*key, entry)?.unwrap_or_default();
-        let is_apart = is_apart(place, membership.mine.contains(key));
-        if !receipt.is_upstream && !receives_removals(snapshot.release(*key, entry)?, is_apart) {
+        let is_private = is_private_to_owner(workspace, membership.mine.contains(key));
+        if !receipt.is_upstream && !receives_removals(snapshot.release(*key, entry)?, is_private) {
             continue;
         }
         // The peer that sent the tombstone had erased the entry by then.

@@ -22,7 +22,7 @@ use klnode_engine::Command;
 use klnode_query::name_of;
 use klnode_store::peers::Membership;
 
-/// Lists workspaces.
+/// Lists the workspaces of this node.
 #[utoipa::path(get, path = "/v1/workspaces", params(WorkspacesQuery),
     responses((status = 200, body = Workspaces)))]
 pub(super) async fn list(

@@ -9,7 +9,7 @@ use crate::service::Service;
 use axum::extract::State;
 use axum::response::Response;
 use klnode_api_types::ErrorKind;
-use klnode_api_types::health_check::Finding;
+use klnode_api_types::health_check::CheckResult;
 use klnode_api_types::transfer::BackupOrder;
 use klnode_crdt::key::SecretKey;
 use klnode_embed::EmbedError;
@@ -93,7 +93,7 @@ impl From<BackupError> for ApiError {
 pub(super) async fn doctor(State(service): State<Service>) -> Result<Response, ApiError> {
     streaming_response::news(move |watch| {
         let mut findings = klnode_doctor::home(&Layout::new(&**service.home));
-        findings.push(Finding::ok("socket", "a node answers"));
+        findings.push(CheckResult::ok("socket", "a node answers"));
         let (own, now) = (Some(service.author), (service.now)());
         findings.extend(klnode_doctor::store(&service.snapshot()?, own, now, watch)?);
         findings.extend(index(&service));
@@ -102,20 +102,21 @@ pub(super) async fn doctor(State(service): State<Service>) -> Result<Response, A
 }
 
 /// The findings about the index.
-fn index(service: &Service) -> Vec<Finding> {
+fn index(service: &Service) -> Vec<CheckResult> {
     let state = service.index.state();
     let documents = service.index.words().documents();
     let finding = match (state.fault, state.rebuild) {
         (Some(fault), _) => {
             let way_out = way_out(state.embedder_fault.as_ref());
-            Finding::warn("index", format!("Indexing is stalled: {fault}"), way_out)
+            CheckResult::warn("index", format!("Indexing is stalled: {fault}"), way_out)
         }
-        (None, Some(job)) => {
-            Finding::ok("index", format!("vectors are being built: {} of {}", job.done, job.total))
-        }
+        (None, Some(job)) => CheckResult::ok(
+            "index",
+            format!("vectors are being built: {} of {}", job.done, job.total),
+        ),
         (None, None) => {
             let documents = plural::counted(documents, "document", "documents");
-            Finding::ok("index", format!("{documents} indexed"))
+            CheckResult::ok("index", format!("{documents} indexed"))
         }
     };
     vec![finding]

@@ -18,7 +18,7 @@ use klnode_store::{Error, Snapshot};
 const OWN_FORMATS: [&str; 2] = [PLAIN, "klnode"];
 /// Maximum length of the name of a foreign format, in bytes.
 const FORMAT_BYTES_MAX: usize = 32;
-/// Longest place.
+/// Maximum length of the place of an entry in a file, in bytes.
 const PLACE_BYTES_MAX: usize = 4_096;
 
 /// The row for the store, and the newest date of the words.

@@ -39,7 +39,9 @@ pub(super) fn conclude(
             Ok(Receipt::Created(_)) => is_taken = true,
             Ok(Receipt::Known(_)) => {}
             // Marks can also be set on entries that are held already.
-            Ok(Receipt::Done(_) | Receipt::Task(_) | Receipt::Finding(_) | Receipt::Upkeep(_)) => {
+            Ok(
+                Receipt::Done(_) | Receipt::Task(_) | Receipt::Finding(_) | Receipt::Maintenance(_),
+            ) => {
                 is_taken = true;
             }
             // New prior evidence.

@@ -33,7 +33,7 @@ use klnode_engine::{
     dry_run_import,
 };
 use klnode_git::RepositoryIdentity;
-use klnode_query::{Bindings, complaint, inspect, is_only_proposed, recorded, tellable};
+use klnode_query::{Bindings, complaint, is_only_proposed, recorded, screen_record, tellable};
 use klnode_store::imports::ImportRow;
 use klnode_store::peers::Membership;
 use klnode_store::row_types::MarksRow;
@@ -310,7 +310,10 @@ impl LineReader {
 
     /// True if a record would be quarantined.
     fn waits(&self, record: &Record) -> bool {
-        matches!(inspect(record, RecordSource::Peer(self.author)), ScreenDecision::Quarantine(_))
+        matches!(
+            screen_record(record, RecordSource::Peer(self.author)),
+            ScreenDecision::Quarantine(_)
+        )
     }
 
     /// Drops marks that this node did not export for this entry.
@@ -469,7 +472,7 @@ impl LineReader {
     pub(super) fn dry_run(&self, new: &NewEntry, source: &SourceKey) -> Result<(), LineError> {
         let record =
             dry_run_import(new, source).map_err(|error| without_prefix(error.to_string()))?;
-        if let ScreenDecision::Refuse(why) = inspect(&record, RecordSource::Local) {
+        if let ScreenDecision::Refuse(why) = screen_record(&record, RecordSource::Local) {
             return Err(why.into());
         }
         match self.snapshot.tombstone(record.entry())? {

@@ -7,7 +7,7 @@ use crate::predicate::AtomReason::{
 };
 use crate::predicate::evaluate::COMPILING_STEPS;
 use crate::predicate::{
-    AnchorState, AtomFinding, AtomReason, BrokenPredicate, Checkout, Params, Predicate,
+    AnchorState, AtomReason, AtomResult, BrokenPredicate, Checkout, Params, Predicate,
     PredicateOutcome, ReadFailure, check, evaluate, evaluate_all,
 };
 
@@ -73,7 +73,7 @@ fn the_atoms_that_decided_are_named() {
             PredicateOutcome::Holds => Vec::new(),
             PredicateOutcome::Broken { because } | PredicateOutcome::Unknown { because } => because,
         };
-        let given: Vec<String> = because.iter().map(AtomFinding::to_string).collect();
+        let given: Vec<String> = because.iter().map(AtomResult::to_string).collect();
         assert_eq!(given.join("; "), expect, "{text}");
     }
 }

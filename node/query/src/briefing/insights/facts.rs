@@ -2,7 +2,7 @@
 
 use super::super::{BriefingQuestion, ReadEntry};
 use super::OUTCOME_DAYS;
-use crate::audit::is_surveyed;
+use crate::audit::is_audited;
 use crate::contradictions::{StanceEntry, pairs_among, polarity};
 use crate::{AssessedEntry, GateDecision, ReadContext, SearchError, name_of};
 use klnode_crdt::claims::TextSet;
@@ -224,5 +224,5 @@ fn has_part(found: &AssessedEntry) -> bool {
         && is_visible
         && memory.is_some_and(|memory| memory != Memory::Episodic)
         && found.gate() != GateDecision::Shut;
-    found.view.state == State::Live && (is_surveyed(found) || is_hidden_part)
+    found.view.state == State::Live && (is_audited(found) || is_hidden_part)
 }

@@ -1,6 +1,6 @@
 //! A hostile peer for testing a node of one's own.
 //!
-//! `cargo run -p klnode-tests --bin hostile -- TICKET` joins the node that wrote the ticket
+//! `cargo run -p klnode-tests --bin attack -- TICKET` joins the node that wrote the ticket
 //! (`klnode peer invite NAME`) and runs the attack named by `--attack` against it for a few seconds. It
 //! contacts only that node.
 
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Joins a node by a ticket and misbehaves.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Example:\n  hostile --attack bombs --seconds 10 \"$(klnode peer invite team)\""
+    after_help = "Example:\n  attack --attack bombs --seconds 10 \"$(klnode peer invite team)\""
 )]
 struct Arguments {
     /// The ticket that `klnode peer invite NAME` printed. A ticket is valid once, so each attack needs

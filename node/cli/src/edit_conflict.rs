@@ -61,7 +61,7 @@ fn target(entry: &str, as_person: bool) -> Result<String, VerbError> {
 
 /// An entry whose edit conflict is settled in an editor.
 pub(super) struct ConflictEditor {
-    /// Its id, its code, or an unambiguous beginning of the code.
+    /// The entry: id, code or unambiguous prefix of the code.
     pub(super) entry: String,
     /// The only field to settle; all fields with versions if there is none.
     pub(super) field: Option<String>,
@@ -132,7 +132,7 @@ impl ConflictEditor {
             Err(error) => {
                 let files: Vec<String> =
                     drafts.iter().map(|draft| draft.file().display().to_string()).collect();
-                Err(error.noting(format!("Your text is kept in {}.", files.join(", "))))
+                Err(error.with_note(format!("Your text is kept in {}.", files.join(", "))))
             }
         }
     }
@@ -231,7 +231,7 @@ async fn send(
         );
     }
     let notes = flagged(&resolved.flags, resolved.held, &resolved.code);
-    Ok(Reply::new(&resolved, text).noting(notes))
+    Ok(Reply::new(&resolved, text).with_notes(notes))
 }
 
 #[cfg(test)]

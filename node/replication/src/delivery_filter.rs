@@ -11,7 +11,7 @@ use klnode_crdt::lattice::Lattice;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_engine::{
     Command, DeliveredRecord, IngestOutcome, PeerCommand, Receipt, Rejection, facets_read,
-    is_apart, receives_removals, refusal, takes_back,
+    is_private_to_owner, is_retraction_or_tombstone, receives_removals, refusal,
 };
 use klnode_federation::proto::filter::{Acquaintance, FilterDecision, FilterRule};
 use klnode_federation::proto::limits::CREATOR_HOPS_MAX;
@@ -114,7 +114,7 @@ pub(super) fn classify(
         }
     }
     // Retractions and tombstones go first, because they explain missing payloads.
-    arrivals.sort_by_key(|record| !takes_back(record));
+    arrivals.sort_by_key(|record| !is_retraction_or_tombstone(record));
     acts.extend(lifted_refusals(&arrivals, offer, view)?);
     if is_found {
         // A comparison found these records. If the peer's store is later restored from before this
@@ -190,8 +190,8 @@ fn bytes_for(
     for (entry, of_entry) in bytes_read.into_iter().filter(|(_, bytes)| *bytes > 0) {
         let row = Error::unless_damaged(snapshot.release(peer, entry))?.unwrap_or_default();
         let held = Error::unless_damaged(snapshot.view_row(entry))?.flatten();
-        let is_apart = is_apart(held.and_then(|held| held.workspace), is_mine);
-        bytes += if receives_removals(row, is_apart) { of_entry } else { 0 };
+        let is_private = is_private_to_owner(held.and_then(|held| held.workspace), is_mine);
+        bytes += if receives_removals(row, is_private) { of_entry } else { 0 };
     }
     Ok(bytes)
 }
@@ -253,7 +253,7 @@ fn lifted_refusals(
     view: &StoreView,
 ) -> Result<Option<PeerCommand>, Error> {
     let mut heard = BTreeSet::<Digest>::new();
-    for record in arrivals.iter().filter(|record| takes_back(record)) {
+    for record in arrivals.iter().filter(|record| is_retraction_or_tombstone(record)) {
         let (slot, _) = refusal(record, String::new());
         let held = Error::unless_damaged(view.snapshot.refusal(offer, slot))?.flatten();
         heard.extend(held.map(|held| held.digest).filter(|held| *held == record.digest()));
@@ -285,7 +285,9 @@ fn rejection_reason(
     // of its entry: for an entry that is held back, it would reveal earlier claims of others. And a
     // peer that sends one for an entry it cannot have would learn of later changes.
     let is_shut = held.is_some_and(|held| !held.is_known || held.stays_here);
-    if takes_back(record) && !(record.header().facet == Facet::Retraction && is_shut) {
+    if is_retraction_or_tombstone(record)
+        && !(record.header().facet == Facet::Retraction && is_shut)
+    {
         return None;
     }
     // Blocks and filters must not change the text of a playbook, which is the same for all members.
@@ -384,7 +386,7 @@ fn refuse(offer: Offerer, record: &Record, reason: String, is_unknown: bool) -> 
 /// on this person's nodes, and is accepted as soon as that changes, because another peer may send
 /// the records it retracts.
 fn reject(offer: Offerer, record: &Record, reason: String) -> PeerCommand {
-    refuse(offer, record, reason, takes_back(record))
+    refuse(offer, record, reason, is_retraction_or_tombstone(record))
 }
 
 /// Refuses a record of a newer version, whose slot cannot be read; its digest serves as the slot.
@@ -432,8 +434,8 @@ impl SortedDelivery {
                 IngestOutcome::Deferred(_) if record.header().facet == Facet::Claims => {}
                 IngestOutcome::Deferred(_) => outcomes.push(RecordOutcome::Deferred),
                 IngestOutcome::Refused(reason) => {
-                    let is_unknown =
-                        !takes_back(record) && self.unsettled.contains(&record.entry());
+                    let is_unknown = !is_retraction_or_tombstone(record)
+                        && self.unsettled.contains(&record.entry());
                     acts.push(refuse(offer, record, reason.clone(), is_unknown));
                 }
                 IngestOutcome::Known
