@@ -197,7 +197,9 @@ impl Finish {
         let done: FinishedTask =
             client.send_json(Method::POST, &task_path(&task, "/finish")?, &finish).await?;
         let mut text = finished(&done, outcome);
-        text.push_str(&adoption::remarks(&done, finish.conclusion.as_deref()));
+        if !done.already {
+            text.push_str(&adoption::remarks(&done, finish.conclusion.as_deref()));
+        }
         if report {
             let whole: Task = client.get(&task_path(&task, "")?).await?;
             text.push_str(&adoption::report(&whole));
