@@ -188,7 +188,7 @@ fn editing_a_forgotten_entry_fails_like_other_verbs() {
     let digits = code.split_once('-').expect("a letter").1;
     let note =
         format!("Run `klnode forget {digits} --status` to see which peers have erased it.\n");
-    for (flag, more) in [("--yes", ""), ("--now", ", and is gone from every file here")] {
+    for (flag, more) in [("--yes", ""), ("--now", ", and is erased from every file of this node")] {
         let output = run(home, &["forget", &code, flag]);
         assert_eq!(printed(&output), format!("{digits}  was forgotten before{more}\n"));
         assert_eq!(told(&output), note, "{flag}");
