@@ -38,6 +38,7 @@ use klnode_scoring::weak_answers::QuerySketch;
 use klnode_store::{self, Snapshot};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Batch size when candidates are read, most relevant first.
 const READ_AT_A_TIME: usize = 24;
@@ -197,7 +198,10 @@ impl ReadContext<'_> {
             Audience::All => Ok(false),
         };
         let from = (self.snapshot, &*self.membership);
-        let find = |asked: &SearchQuery| candidates::find(index, from, asked, self.now, &is_shut);
+        let vectors = OnceLock::new();
+        let find = |asked: &SearchQuery| {
+            candidates::find(index, from, (asked, &vectors), self.now, &is_shut)
+        };
         let mut asked = question.clone();
         let mut found = find(&asked)?;
         let mut best = self.read_best(&asked, &found, cancel)?;
