@@ -8,7 +8,11 @@ use klnode_embed::{EmbedError, Settings};
 use klnode_index::passage_vectors::PassageModel;
 use std::ffi::OsString;
 #[cfg(feature = "transformer")]
-use {klnode_index::passage_vectors::LoadedModel, std::sync::Arc};
+use {klnode_index::passage_vectors::LoadedModel, std::sync::Arc, std::time::Duration};
+
+/// The longest pause of the background work before one text while questions come.
+#[cfg(feature = "transformer")]
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The embedder of the configuration, with its key from the environment.
 pub(super) fn embedder_settings(config: &Config) -> Result<Settings, EmbedError> {
@@ -35,6 +39,7 @@ pub fn built_in_transformer() -> Option<PassageModel> {
         identity: klnode_transformer::IDENTITY,
         dims: klnode_transformer::DIMS,
         pause_share: 1,
+        pause_max: PAUSE_MAX,
         load: load_transformer,
     });
     #[cfg(not(feature = "transformer"))]

@@ -177,7 +177,9 @@ fn indexing(
     let passages = match config.embedder.kind {
         EmbedderKind::Transformer => TRANSFORMER.get().map(|model| match network {
             // An evaluation waits for the vectors.
-            NetworkMode::None => PassageModel { pause_share: 0, ..model.clone() },
+            NetworkMode::None => {
+                PassageModel { pause_share: 0, pause_max: Duration::ZERO, ..model.clone() }
+            }
             NetworkMode::Real => model.clone(),
         }),
         EmbedderKind::Static | EmbedderKind::OpenAi | EmbedderKind::Ollama => None,

@@ -163,8 +163,11 @@ pub fn lines(texts: &Texts, size: usize) -> Vec<String> {
     (0..size).map(|number| texts.line(number)).collect()
 }
 
+/// True if no background work is left, the vectors of the transformer included if the node has one.
 fn is_settled(index: &Value) -> bool {
-    index["rebuild"].is_null() && index["is_settled"] == true
+    let transformer = &index["transformer"];
+    let is_embedded = transformer["done"].as_u64() >= transformer["total"].as_u64();
+    index["rebuild"].is_null() && index["is_settled"] == true && is_embedded
 }
 
 /// Splits the arguments of a benchmark into sizes (or the defaults) and other words.

@@ -14,6 +14,7 @@ const SET: &str = r#"{"id":"a","title":"Pool timeouts","content":"The connection
 {"query":"what comes first in a cache key?","relevant":["b"]}
 {"query":"ways in","relevant":["d"]}
 {"query":"recipe for sourdough bread","none":"off-topic"}
+{"query":"how large is the connection pool","none":"near-topic"}
 "#;
 
 #[test]
@@ -29,9 +30,16 @@ fn a_set_runs_on_a_temporary_node_and_refused_entries_are_named() {
     let share = |value: &serde_json::Value| (value.as_f64().unwrap() * 3.0).round();
     assert_eq!(share(&report["recall"]["at_1"]), 2.0, "{told}");
     assert_eq!(report["abstained"]["off-topic"], 1.0, "{told}");
+    // An agent pays for a near answer, and for none it pays nothing.
+    let tokens = &report["unanswerable_tokens"];
+    assert_eq!(tokens["off-topic"], 0.0, "{told}");
+    let near = tokens["near-topic"].as_f64().unwrap();
+    assert!((10.0..200.0).contains(&near), "{told}");
     assert!(!home.exists(), "it uses a temporary home");
     let text = printed(&run(&home, &["check", "eval", &file, "--compare"]));
     assert!(text.contains("1 refused by the node, so no query finds them: d\n"), "{text}");
+    let tokens = format!("without a right answer: near-topic {near:.1}, off-topic 0.0\n");
+    assert!(text.contains(&tokens), "{text}");
     for engine in ["hybrid", "keyword", "vectors", "equal"] {
         assert!(text.lines().any(|line| line.starts_with(engine)), "{engine}: {text}");
     }

@@ -365,6 +365,20 @@ fn a_prediction_error_counts_once_for_each_root_task_or_user_and_day_and_makes_n
 }
 
 #[test]
+fn the_first_title_of_a_weak_answer_counts_a_prediction_error_and_is_not_served() {
+    let mut node = Work::new();
+    let entry = node.0.create("a near title");
+    let (caller, query, first_title) = ("agent".into(), "what".into(), Some(entry));
+    let weak = ServedRow { caller, query, first_title, is_weak: true, ..ServedRow::default() };
+    let unsure = ServedRow { is_weak: false, ..weak.clone() };
+    for row in [unsure, weak.clone(), weak] {
+        node.0.run(Command::Served(row)).unwrap();
+    }
+    let uses = node.uses(entry);
+    assert_eq!((uses.prediction_errors, uses.served), (1, 0));
+}
+
+#[test]
 fn ninety_days_unserved_make_stale_and_a_check_or_success_revives() {
     let mut node = Work::new();
     let ways = ["served", "held", "helped", "confirmed", "left alone"];

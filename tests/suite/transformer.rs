@@ -1,8 +1,13 @@
-//! The built-in transformer in a real node: questions in other words, grades, a kill in the middle
-//! of the background work, and the choice of `static`.
+//! The built-in transformer in a real node: questions in other words and in other languages, grades,
+//! the cost of weak answers, a kill in the middle of the background work, and the choice of `static`.
 
-use crate::support::process::{Running, done, eventually, json, klnode, started};
-use serde_json::Value;
+use crate::support::mcp_client::{Agent, text as answer_text};
+use crate::support::process::{
+    PROGRAM, Running, done, eventually, json, klnode, printed, run, started, text,
+};
+use klnode_tests::loaded_node::Place;
+use serde_json::{Value, json};
+use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -28,10 +33,31 @@ fn start_node(home: &Path, kind: &str) -> Running {
     started(command).0
 }
 
-fn add_notes(home: &Path) {
-    for (title, content) in NOTES {
-        done(home, &["add", "--title", title, "--content", content, "--evidence", "doc:notes"]);
-    }
+/// A question near the topic of the notes that none of them answers.
+const UNANSWERED: &str = "how often do nightly jobs fail?";
+/// The most tokens of a weak answer with three titles.
+const WEAK_TOKENS_MAX: usize = 80;
+
+/// Adds the notes, and returns their codes.
+fn add_notes(home: &Path) -> Vec<String> {
+    let add = |(title, content)| {
+        let words = ["add", "--title", title, "--content", content, "--evidence", "doc:notes"];
+        text(&done(home, &words)["code"])
+    };
+    NOTES.map(add).to_vec()
+}
+
+/// Standard output of the hook for a prompt.
+fn prompted(home: &Path, prompt: &str) -> String {
+    let mut command = klnode(home);
+    command.args(["hook", "prompt"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut hook = Running(command.spawn().unwrap());
+    let input = json!({
+        "session_id": "b3f1", "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt,
+    });
+    hook.0.stdin.take().unwrap().write_all(input.to_string().as_bytes()).unwrap();
+    String::from_utf8(hook.finish().stdout).unwrap()
 }
 
 /// Waits until all entries have vectors of the transformer.
@@ -83,11 +109,14 @@ fn answers_are_strong_weak_or_nothing() {
     let nothing = json(home, &["search", "what does a giraffe eat for breakfast?"]);
     assert_eq!((nothing["grade"].as_str(), &nothing["abstained"]), (Some("nothing"), &true.into()));
     // Near the topic, and no entry answers it.
-    let weak = json(home, &["search", "how often do nightly jobs fail?"]);
+    let weak = json(home, &["search", UNANSWERED]);
     assert_eq!(weak["grade"], "weak", "{weak}");
     let hits = weak["hits"].as_array().unwrap();
     assert!((1..=3).contains(&hits.len()), "{weak}");
-    assert!(hits.iter().all(|hit| hit["content"] == ""), "{weak}");
+    for field in ["content", "one_liner"] {
+        assert!(hits.iter().all(|hit| hit[field] == ""), "{field}: {weak}");
+    }
+    assert!(hits.iter().all(|hit| hit["citations"] == json!([])), "{weak}");
     // The log of an answer without entries is written after the answer.
     let row = eventually("the answer is in the log", || {
         let served = done(home, &["status", "usage", "--log"]);
@@ -95,6 +124,85 @@ fn answers_are_strong_weak_or_nothing() {
         rows.iter().find(|row| row["query"].as_str().unwrap().contains("nightly")).cloned()
     });
     assert_eq!((row["weak"].as_bool(), row["entries"].as_array().unwrap().len()), (Some(true), 0));
+    node.stop();
+}
+
+#[test]
+fn a_weak_answer_is_a_few_titles_and_hooks_and_prompts_get_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    std::fs::write(home.join("klnode.toml"), "[hooks]\ntimeout = \"1 min\"\n").unwrap();
+    let node = start_node(home, "transformer");
+    let codes = add_notes(home);
+    wait_for_vectors(home);
+    // A hook shows no title, so no entry counts as read.
+    assert_eq!(prompted(home, UNANSWERED), "");
+    let mut agent = Agent::new(home, &[]);
+    agent.done("task_begin", &json!({"goal": "look after the jobs"}));
+    for code in &codes {
+        let confirmed = agent.done("observe", &json!({"code": code, "verdict": "confirm"}));
+        assert_eq!(confirmed["class"], "independent", "{confirmed}");
+    }
+    let found = agent.call("search", &json!({"query": UNANSWERED}));
+    let (told, structured) = (answer_text(&found), &found["structuredContent"]);
+    assert_eq!((&structured["grade"], &structured["hits"]), (&json!("weak"), &json!([])));
+    let near = structured["near"].as_array().unwrap();
+    assert!((1..=3).contains(&near.len()), "{found}");
+    assert_eq!(told.lines().count(), 1 + near.len(), "a notice and the titles: {told}");
+    let tokens = bpe_openai::o200k_base().count(told);
+    assert!(tokens <= WEAK_TOKENS_MAX, "{tokens} tokens: {told}");
+    let first = done(home, &["show", &text(&near[0]["code"])]);
+    assert_eq!(first["prediction_errors"], 1, "the first title counts: {first}");
+
+    let printed = printed(&run(home, &["search", UNANSWERED]));
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("No sure answer. Near the topic:", 1 + near.len()));
+    for (line, near) in lines[1..].iter().zip(near) {
+        let [code, title] = [&near["code"], &near["quoted"]["title"]].map(text);
+        assert_eq!(*line, format!("{code}  {title}"), "{printed}");
+    }
+    let context = run(home, &["search", UNANSWERED, "--context"]);
+    assert_eq!(context.status.code(), Some(1));
+    let context = String::from_utf8(context.stdout).unwrap();
+    assert!(context.contains("No sure answer"), "{context}");
+    assert!(NOTES.iter().all(|(title, _)| !context.contains(title)), "{context}");
+    let place = Place::new(PROGRAM, home);
+    let query = UNANSWERED.trim_end_matches('?').replace(' ', "+");
+    let items = place.get(&format!("/api/v1/knowledge/search?q={query}")).json();
+    assert_eq!(items, json!({"results": [], "total": 0}));
+    let metrics = place.get("/metrics").text();
+    assert!(metrics.contains("klnode_searches_total{outcome=\"weak\"} 2\n"), "{metrics}");
+    node.stop();
+}
+
+#[test]
+fn a_question_in_another_language_is_answered_by_its_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let node = start_node(home, "transformer");
+    add_notes(home);
+    let notes = [
+        ("Passwort zurücksetzen", "Ein vergessenes Passwort setzt man im Portal zurück."),
+        ("Zertifikate erneuern", "Die Zertifikate werden am Montag im Betrieb erneuert."),
+        ("Сброс пароля", "Пароль сбрасывает администратор через портал."),
+        ("重置密码", "忘记密码时, 请在门户网站重置密码。"),
+    ];
+    for (title, content) in notes {
+        done(home, &["add", "--title", title, "--content", content, "--evidence", "doc:notes"]);
+    }
+    wait_for_vectors(home);
+    for (question, title) in [
+        ("Wie setze ich mein Passwort zurück?", "Passwort zurücksetzen"),
+        ("Passwort zurücksetzen", "Passwort zurücksetzen"),
+        ("Wann werden die Zertifikate erneuert?", "Zertifikate erneuern"),
+        ("кто сбрасывает пароль", "Сброс пароля"),
+        ("如何重置密码", "重置密码"),
+    ] {
+        let answer = json(home, &["search", question, "--explain", "--deterministic"]);
+        assert_eq!((first_title(&answer), &answer["grade"]), (title, &json!("strong")), "{answer}");
+        let explained = &answer["hits"][0]["explain"];
+        assert_eq!(explained["transformer"], Value::Null, "{question}: {explained}");
+    }
     node.stop();
 }
 

@@ -113,6 +113,10 @@ pub struct Search {
     /// `retrieval.entries_max` entries.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
+    /// Give hits only if the answer is strong. The titles of a weak answer are left out and do not
+    /// count as read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub strong_only: bool,
     /// List everything that was considered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub debug: bool,
@@ -234,7 +238,7 @@ pub struct Hit {
     pub decay_class: Option<String>,
     /// The title, one line.
     pub title: String,
-    /// The summary in one sentence.
+    /// The summary in one sentence; empty in a weak answer.
     pub one_liner: String,
     /// The text, as much of it as `form` says; `…` marks omissions.
     pub content: String,
@@ -260,7 +264,7 @@ pub struct Hit {
     pub observations: f64,
     /// The entry's status on this node.
     pub status: String,
-    /// The evidence that the entry cites.
+    /// The evidence that the entry cites; empty in a weak answer.
     pub citations: Vec<Citation>,
     /// Days since the last independent confirmation; absent if there was none.
     pub confirmed_days_ago: Option<u32>,
@@ -376,6 +380,16 @@ impl Hit {
             Some(section) => format!("{}#{section}", self.code).into(),
             None => self.code.as_str().into(),
         }
+    }
+
+    /// The marks that the title of a weak answer keeps: another entry contradicts this one, or it
+    /// is untried on this node.
+    pub fn title_marks(&self) -> Vec<&'static str> {
+        let is_named = self.caveats.iter().any(|caveat| caveat.starts_with("contradicted by"));
+        let is_contradicted = is_named || !self.competing_with.is_empty();
+        let is_untried = self.foreign && !self.corroborated;
+        let marks = [(is_contradicted, "contradicted"), (is_untried, "untried")];
+        marks.into_iter().filter(|(on, _)| *on).map(|(_, mark)| mark).collect()
     }
 
     /// Outcome, sub-type and decay class as short phrases.

@@ -148,6 +148,8 @@ impl Args {
             deviation: self.deviation,
             reviewer: self.reviewer,
             context: self.context,
+            // A prompt has no use for titles that may not help.
+            strong_only: self.context,
             debug: self.debug,
             kinds: self.kinds,
             sub_types: self.sub_types,
@@ -219,7 +221,10 @@ fn text(answer: &SearchResponse) -> String {
         text.push_str("No sure answer. Near the topic:\n");
     }
     for hit in &answer.hits {
-        put_hit(&mut text, hit);
+        match answer.is_weak() {
+            true => put_title(&mut text, hit),
+            false => put_hit(&mut text, hit),
+        }
     }
     if let Some(reason) = &answer.reason {
         let _ = writeln!(text, "{}", printable(reason));
@@ -274,7 +279,7 @@ fn by_code(answer: &SearchResponse, search: &Search) -> String {
 
 /// The number of hits beyond the budget, with the flag that shows them.
 fn left_out(answer: &SearchResponse, budget: Option<u32>) -> String {
-    if answer.left_out.is_empty() {
+    if answer.left_out.is_empty() || (answer.is_weak() && !answer.hits.is_empty()) {
         return String::new();
     }
     let what =
@@ -305,6 +310,14 @@ fn other_threads(answer: &SearchResponse) -> String {
     format!("{DIM}{count} in other threads hidden; use --all-threads to show them.{DIM:#}\n")
 }
 
+/// Adds a hit of a weak answer, as one line.
+fn put_title(text: &mut String, hit: &Hit) {
+    let marks: String = hit.title_marks().iter().map(|mark| format!("  ({mark})")).collect();
+    let title = printable(&hit.title);
+    let _ = writeln!(text, "{CODE}{}{CODE:#}  {title}{WARN}{marks}{WARN:#}", hit.citation());
+    put_explained(text, hit);
+}
+
 fn put_hit(text: &mut String, hit: &Hit) {
     let _ = writeln!(
         text,
@@ -329,6 +342,10 @@ fn put_hit(text: &mut String, hit: &Hit) {
     labels.extend(hit.note.clone().map(|note| format!("note: {note}")));
     put_labels(text, &labels);
     put_caveats(text, hit);
+    put_explained(text, hit);
+}
+
+fn put_explained(text: &mut String, hit: &Hit) {
     if let Some(explained) = &hit.explain {
         let mut explanation = String::new();
         put_explanation(&mut explanation, hit, explained);

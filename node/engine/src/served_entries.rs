@@ -64,6 +64,12 @@ impl Transaction<'_> {
                 self.count_prediction_error(batch, *entry, task, &row.question)?;
             }
         }
+        if let Some(entry) = row.first_title.filter(|_| row.is_weak && row.entries.is_empty())
+            && batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten)
+        {
+            let task = row.task.as_deref().and_then(TaskId::from_hex);
+            self.count_prediction_error(batch, entry, task, &row.question)?;
+        }
         self.strengthen_pairs(batch, &row.entries, PairingCause::Query)
     }
 

@@ -62,6 +62,20 @@ const OTHERS: [(&str, &str); 6] = [
 /// A question is in another language if it has at least this many words of its list.
 const OTHERS_MIN: usize = 2;
 
+/// At least this many Greek letters are words of Greek.
+const GREEK_MIN: usize = 4;
+
+/// The language of a question, as far as the embedders care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuestionLanguage {
+    /// English, or nothing that says otherwise.
+    English,
+    /// Another language in Latin letters: the embedding table knows pieces of its words.
+    OtherLatin,
+    /// Another script, which the embedders read as single letters.
+    OtherScript,
+}
+
 static ENGLISH_WORDS: LazyLock<HashSet<String>> = LazyLock::new(|| folded(ENGLISH));
 static OTHER_WORDS: LazyLock<Vec<HashSet<String>>> =
     LazyLock::new(|| OTHERS.iter().map(|(_, list)| folded(list)).collect());
@@ -79,7 +93,7 @@ fn folded(list: &str) -> HashSet<String> {
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionWords {
     words: &'static HashSet<String>,
-    is_english: bool,
+    language: QuestionLanguage,
     /// True if the question has no other words; then all of them count.
     are_all: bool,
 }
@@ -96,7 +110,15 @@ impl FunctionWords {
         let other = other.filter(|(count, _)| *count >= OTHERS_MIN && *count > english);
         let words = other.map_or(&*ENGLISH_WORDS, |(_, list)| list);
         let are_all = question.iter().all(|one| words.contains(one));
-        Self { words, is_english: other.is_none(), are_all }
+        let language = match script(question) {
+            Script::Other => QuestionLanguage::OtherScript,
+            _ if other.is_some() => QuestionLanguage::OtherLatin,
+            // English writes a few loan words with accents, and its questions have function words.
+            Script::AccentedLatin if english == 0 => QuestionLanguage::OtherLatin,
+            Script::MixedLatin if english == 0 => QuestionLanguage::OtherScript,
+            _ => QuestionLanguage::English,
+        };
+        Self { words, language, are_all }
     }
 
     /// True if this word of the question carries no weight.
@@ -105,10 +127,41 @@ impl FunctionWords {
         !self.are_all && self.words.contains(word)
     }
 
-    /// False if the question is written in another known language, which the embedders do not know.
+    /// The language of the question. A short question in plain Latin letters without function words
+    /// counts as English, like a name from code.
     #[must_use]
-    pub fn is_english(&self) -> bool {
-        self.is_english
+    pub fn language(&self) -> QuestionLanguage {
+        self.language
+    }
+}
+
+/// The letters of a question.
+enum Script {
+    PlainLatin,
+    AccentedLatin,
+    /// Some letters are not Latin, but fewer than half.
+    MixedLatin,
+    Other,
+}
+
+fn script(question: &[String]) -> Script {
+    let (mut latin, mut accented, mut greek, mut other) = (0, 0, 0, 0);
+    for letter in question.iter().flat_map(|word| word.chars()).filter(|one| one.is_alphabetic()) {
+        match letter {
+            'a'..='z' | 'A'..='Z' => latin += 1,
+            // Latin letters with accents: Latin-1, Latin Extended, and Vietnamese.
+            '\u{c0}'..='\u{24f}' | '\u{1e00}'..='\u{1eff}' => accented += 1,
+            '\u{b5}' | '\u{370}'..='\u{3ff}' => greek += 1,
+            _ => other += 1,
+        }
+    }
+    // A few Greek letters are symbols.
+    other += if greek >= GREEK_MIN { greek } else { 0 };
+    match () {
+        () if other > latin + accented => Script::Other,
+        () if other > 0 => Script::MixedLatin,
+        () if accented > 0 => Script::AccentedLatin,
+        () => Script::PlainLatin,
     }
 }
 
@@ -116,6 +169,10 @@ impl FunctionWords {
 mod tests {
     use super::*;
     use crate::tokenizer::words;
+
+    fn language(question: &str) -> QuestionLanguage {
+        FunctionWords::of(&words(question)).language()
+    }
 
     /// The words of a question that count.
     fn counted(question: &str) -> Vec<String> {
@@ -153,15 +210,34 @@ mod tests {
             ("Hoe kan ik het wachtwoord wijzigen", "wachtwoord wijzigen"),
         ] {
             let all = words(question);
-            assert!(!FunctionWords::of(&all).is_english(), "{question}");
+            assert_eq!(language(question), QuestionLanguage::OtherLatin, "{question}");
             let left = counted(question);
             assert!(words(expect).iter().all(|word| left.contains(word)), "{question}: {left:?}");
             assert!(left.len() < all.len() - 1, "{question}: {left:?}");
         }
         for question in ["does the process die in a man page", "die on error", "use of moved value"]
         {
-            assert!(FunctionWords::of(&words(question)).is_english(), "{question}");
+            assert_eq!(language(question), QuestionLanguage::English, "{question}");
         }
         assert_eq!(counted("processes that die"), words("processes die"));
+    }
+
+    #[test]
+    fn letters_tell_a_language_that_has_no_list() {
+        use QuestionLanguage::{English, OtherLatin, OtherScript};
+        for (question, expect) in [
+            ("Passwort zurücksetzen", OtherLatin),
+            ("jak zresetować hasło", OtherLatin),
+            ("как сбросить пароль", OtherScript),
+            ("настроить nginx reverse proxy", OtherScript),
+            ("如何重置密码", OtherScript),
+            ("how do I make a résumé", English),
+            ("what does the message 接続 mean", English),
+            ("reset password", English),
+            ("MAX_RETRIES µs", English),
+            ("42", English),
+        ] {
+            assert_eq!(language(question), expect, "{question}");
+        }
     }
 }

@@ -14,6 +14,7 @@ mod entitlement_file;
 pub mod function_words;
 mod indexer;
 pub mod keyword;
+mod passage_list;
 pub mod passage_vectors;
 mod passage_worker;
 pub mod passages;

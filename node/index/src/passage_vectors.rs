@@ -11,25 +11,26 @@
 //! with a salted digest of the embedded text: an entry whose text did not change is not embedded
 //! again.
 
-use super::atomic_file::write_whole;
 use super::checkpoint::Checkpoint;
+use super::passage_list::{ListDigest, PassageList, PassageRows, SALT_BYTES, TextDigest};
 use super::vector_generation::MeaningError;
 use super::vectors::{BadVector, Limits, RowFacts, RowFilter, Vectors};
 use klnode_crdt::ids::EntryId;
 use klnode_embed::{EmbedError, Embedder};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 /// The folder of these vectors in the index folder.
 pub const FOLDER_NAME: &str = "transformer";
-const LIST_NAME: &str = "passages.bin";
-const SALT_BYTES: usize = 16;
-const DIGEST_BYTES: usize = 8;
-/// Entry id, number of passages and text digest.
-const LISTED_BYTES: usize = EntryId::LEN + 1 + DIGEST_BYTES;
+
+/// If the nearest rows belong to too few entries, this many times as many are read, up to that
+/// multiple.
+const ROWS_STEP: usize = 4;
+const ROWS_FACTOR_MAX: usize = 64;
 
 /// A transformer that is loaded when it is first needed.
 #[derive(Clone)]
@@ -40,6 +41,8 @@ pub struct PassageModel {
     pub dims: usize,
     /// Each text is followed by a pause of this multiple of its time: 1 uses half of a core.
     pub pause_share: u32,
+    /// The longest pause before a text while questions come.
+    pub pause_max: Duration,
     /// Loads the model.
     pub load: fn() -> Result<LoadedModel, EmbedError>,
 }
@@ -54,24 +57,6 @@ pub struct LoadedModel {
     pub passages: Arc<dyn Embedder>,
 }
 
-/// The digest of an embedded text.
-pub(super) type TextDigest = [u8; DIGEST_BYTES];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PassageRows {
-    count: u8,
-    digest: TextDigest,
-}
-
-/// The rows of all entries, by entry and by row.
-#[derive(Debug, PartialEq, Eq)]
-struct PassageList {
-    salt: [u8; SALT_BYTES],
-    rows: BTreeMap<EntryId, PassageRows>,
-    /// The entries of the rows that do not have their entry's id.
-    owners: HashMap<EntryId, EntryId>,
-}
-
 /// The vectors of all passages, in a folder of their own.
 pub struct PassageVectors {
     folder: PathBuf,
@@ -80,6 +65,8 @@ pub struct PassageVectors {
     /// The entries erased since the worker last read the store: a text that it read before must not
     /// return. Held while rows change.
     erased: Mutex<BTreeSet<EntryId>>,
+    /// The checkpoint of the last save; `None` before the first one.
+    saved: Mutex<Option<Checkpoint>>,
     model: OnceLock<LoadedModel>,
 }
 
@@ -91,7 +78,6 @@ impl PassageVectors {
         model: &PassageModel,
         limits: Limits,
     ) -> Option<(Self, Checkpoint)> {
-        let list = PassageList::read(&fs::read(folder.join(LIST_NAME)).ok()?)?;
         let opened = Vectors::open(folder, model.identity, model.dims, limits);
         let (vectors, note) = match opened {
             Ok(opened) => opened,
@@ -100,8 +86,21 @@ impl PassageVectors {
                 return None;
             }
         };
-        let checkpoint = std::str::from_utf8(&note).ok()?.parse().ok()?;
-        Some((Self::of(folder, vectors, list), checkpoint))
+        let (checkpoint, named) = read_note(&note)?;
+        let Some(mut list) = PassageList::open(folder, named) else {
+            tracing::info!("Computing the passage vectors again: their list is missing or damaged");
+            return None;
+        };
+        // Files without the digest of a list may disagree.
+        let entries: Vec<EntryId> = list.rows.keys().copied().collect();
+        for entry in entries {
+            if !list.rows_of(entry).iter().all(|row| vectors.contains(*row)) {
+                list.remove(entry);
+            }
+        }
+        let opened = Self::of(folder, vectors, list);
+        *opened.saved() = Some(checkpoint);
+        Some((opened, checkpoint))
     }
 
     /// Vectors without rows. Their first save replaces the files in the folder.
@@ -118,9 +117,11 @@ impl PassageVectors {
     fn of(folder: &Path, vectors: Vectors, list: PassageList) -> Self {
         Self {
             folder: folder.to_owned(),
-            vectors,
+            // They take hours to compute, so a kill while they are saved must not cost them.
+            vectors: vectors.replacing_file(),
             list: RwLock::new(list),
             erased: Mutex::default(),
+            saved: Mutex::default(),
             model: OnceLock::new(),
         }
     }
@@ -158,20 +159,33 @@ impl PassageVectors {
         }
     }
 
-    /// The nearest entries that the filter admits, at most `count`, each with the cosine of its
-    /// nearest passage.
+    /// The entries of the nearest `count` rows that the filter admits, each with the cosine of its
+    /// nearest passage, and whether these are all entries. If the rows belong to fewer than
+    /// `wanted` entries, more rows are read: a few long entries do not hide the others.
     pub fn nearest(
         &self,
         vector: &[f32],
-        count: usize,
+        (count, wanted): (usize, usize),
         filter: &RowFilter,
-    ) -> Result<Vec<(EntryId, f32)>, BadVector> {
-        let rows = self.vectors.nearest(vector, count, filter)?.hits;
-        let list = self.list();
-        let mut seen = BTreeSet::new();
-        let owned = rows.into_iter().map(|(row, cosine)| (list.owner(row), cosine));
-        // Rows come nearest first, so the first row of an entry is its nearest.
-        Ok(owned.filter(|(entry, _)| seen.insert(*entry)).collect())
+    ) -> Result<(Vec<(EntryId, f32)>, bool), BadVector> {
+        let mut rows_max = count;
+        loop {
+            let rows = self.vectors.nearest(vector, rows_max, filter)?.hits;
+            let are_all = rows.len() < rows_max;
+            let list = self.list();
+            let mut seen = BTreeSet::new();
+            let owned = rows.into_iter().map(|(row, cosine)| (list.owner(row), cosine));
+            // Rows come nearest first, so the first row of an entry is its nearest.
+            let mut found: Vec<(EntryId, f32)> =
+                owned.filter(|(entry, _)| seen.insert(*entry)).collect();
+            let are_rows_read = rows_max >= count.saturating_mul(ROWS_FACTOR_MAX);
+            if are_all || are_rows_read || found.len() >= wanted {
+                let is_cut = found.len() > count;
+                found.truncate(count);
+                return Ok((found, are_all && !is_cut));
+            }
+            rows_max = rows_max.saturating_mul(ROWS_STEP);
+        }
     }
 
     /// The cosine of each entry's nearest passage; `None` for an entry without vectors.
@@ -271,13 +285,17 @@ impl PassageVectors {
         Ok(())
     }
 
-    /// Replaces the facts of an entry whose text did not change.
-    pub(super) fn set_facts(&self, entry: EntryId, facts: RowFacts) {
+    /// Replaces the facts of an entry whose text did not change; false if they were the same.
+    pub(super) fn set_facts(&self, entry: EntryId, facts: RowFacts) -> bool {
         let erased = self.erased();
+        let mut is_changed = false;
         for row in self.list().rows_of(entry) {
-            self.vectors.set_facts(row, facts);
+            if self.vectors.facts_of(row) != Some(facts) {
+                is_changed |= self.vectors.set_facts(row, facts);
+            }
         }
         drop(erased);
+        is_changed
     }
 
     /// Removes entries from the vectors and from the files.
@@ -295,27 +313,27 @@ impl PassageVectors {
                 self.vectors.remove(row);
             }
         }
-        if is_changed && self.folder.join(LIST_NAME).exists() {
-            self.save_list()?;
-            self.vectors.save()?;
+        let saved = *self.saved();
+        if let Some(checkpoint) = saved.filter(|_| is_changed) {
+            self.save(&checkpoint)?;
         }
         Ok(())
     }
 
-    /// Saves all changes. The list comes first: a listed row that is missing is harmless, an
-    /// unlisted one would look like an entry.
+    /// Saves all changes under this checkpoint.
     pub(super) fn checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), MeaningError> {
         let erased = self.erased();
-        self.save_list()?;
-        self.vectors.checkpoint(checkpoint.to_string().as_bytes())?;
+        self.save(checkpoint)?;
+        *self.saved() = Some(*checkpoint);
         drop(erased);
         Ok(())
     }
 
-    fn save_list(&self) -> Result<(), MeaningError> {
-        let (path, bytes) = (self.folder.join(LIST_NAME), self.list().to_bytes());
-        let made = fs::create_dir_all(&self.folder).and_then(|()| write_whole(&path, &bytes));
-        made.map_err(|source| MeaningError::Passages { path, source })
+    fn save(&self, checkpoint: &Checkpoint) -> Result<(), MeaningError> {
+        let failed = |source| MeaningError::Passages { path: self.folder.clone(), source };
+        let digest = self.list().write_next(&self.folder).map_err(failed)?;
+        self.vectors.checkpoint(note(checkpoint, &digest).as_bytes())?;
+        PassageList::adopt_next(&self.folder).map_err(failed)
     }
 
     fn list(&self) -> std::sync::RwLockReadGuard<'_, PassageList> {
@@ -329,6 +347,25 @@ impl PassageVectors {
     fn erased(&self) -> MutexGuard<'_, BTreeSet<EntryId>> {
         self.erased.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn saved(&self) -> MutexGuard<'_, Option<Checkpoint>> {
+        self.saved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is saved with the rows: their checkpoint and the digest of their list.
+fn note(checkpoint: &Checkpoint, list: &ListDigest) -> String {
+    format!("{checkpoint} {}", list.to_hex())
+}
+
+/// The digest is missing in files of earlier versions.
+fn read_note(note: &[u8]) -> Option<(Checkpoint, Option<ListDigest>)> {
+    let note = std::str::from_utf8(note).ok()?;
+    let digest = match note.split(' ').nth(3) {
+        Some(digest) => Some(ListDigest::from_hex(digest).ok()?),
+        None => None,
+    };
+    Some((note.parse().ok()?, digest))
 }
 
 impl fmt::Debug for PassageVectors {
@@ -339,84 +376,10 @@ impl fmt::Debug for PassageVectors {
     }
 }
 
-impl PassageList {
-    fn new(salt: [u8; SALT_BYTES]) -> Self {
-        Self { salt, rows: BTreeMap::new(), owners: HashMap::new() }
-    }
-
-    fn row(&self, entry: EntryId, number: u8) -> EntryId {
-        if number == 0 {
-            return entry;
-        }
-        let mut hash = blake3::Hasher::new();
-        hash.update(&self.salt).update(entry.as_bytes()).update(&[number]);
-        let id = hash.finalize().as_bytes().first_chunk().copied();
-        EntryId::from_bytes(id.expect("a digest has 32 bytes"))
-    }
-
-    fn rows_of(&self, entry: EntryId) -> Vec<EntryId> {
-        let count = self.rows.get(&entry).map_or(0, |rows| rows.count);
-        (0..count).map(|number| self.row(entry, number)).collect()
-    }
-
-    fn owner(&self, row: EntryId) -> EntryId {
-        self.owners.get(&row).copied().unwrap_or(row)
-    }
-
-    /// Lists an entry; returns the rows that it no longer has.
-    fn set(&mut self, entry: EntryId, rows: PassageRows) -> Vec<EntryId> {
-        let before = self.remove(entry);
-        self.rows.insert(entry, rows);
-        for row in self.rows_of(entry).into_iter().skip(1) {
-            self.owners.insert(row, entry);
-        }
-        before.into_iter().skip(usize::from(rows.count)).collect()
-    }
-
-    /// Removes an entry; returns its rows.
-    fn remove(&mut self, entry: EntryId) -> Vec<EntryId> {
-        let rows = self.rows_of(entry);
-        for row in &rows {
-            self.owners.remove(row);
-        }
-        self.rows.remove(&entry);
-        rows
-    }
-
-    /// Salt, rows and a digest of both.
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(SALT_BYTES + self.rows.len() * LISTED_BYTES + 32);
-        bytes.extend(self.salt);
-        for (entry, rows) in &self.rows {
-            bytes.extend(entry.as_bytes());
-            bytes.push(rows.count);
-            bytes.extend(rows.digest);
-        }
-        let digest = blake3::hash(&bytes);
-        bytes.extend(digest.as_bytes());
-        bytes
-    }
-
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (body, digest) = bytes.split_last_chunk::<32>()?;
-        if blake3::hash(body) != *digest {
-            return None;
-        }
-        let (salt, rows) = body.split_first_chunk()?;
-        let mut list = Self::new(*salt);
-        for row in rows.chunks(LISTED_BYTES) {
-            let (entry, rest) = row.split_first_chunk()?;
-            let (count, digest) = rest.split_first()?;
-            let rows = PassageRows { count: *count, digest: *digest.first_chunk()? };
-            list.set(EntryId::from_bytes(*entry), rows);
-        }
-        Some(list)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vectors::FILE_NAME;
     use klnode_crdt::entry_type::EntryType;
     use klnode_crdt::ids::WorkspaceId;
     use klnode_crdt::origin::Memory;
@@ -425,6 +388,7 @@ mod tests {
         identity: "test",
         dims: 4,
         pause_share: 0,
+        pause_max: Duration::ZERO,
         load: || Err(EmbedError::Stopped),
     };
     const LIMITS: Limits = Limits { hnsw_entries_min: 1_000, hnsw_dead_fraction_max: 0.2 };
@@ -452,9 +416,9 @@ mod tests {
         let vectors = empty(folder.path());
         vectors.put(entry(1), &[axis(0), axis(1)], [0; 8], facts()).unwrap();
         vectors.put(entry(2), &[axis(2)], [0; 8], facts()).unwrap();
-        let near = vectors.nearest(&axis(1), 5, &RowFilter::all()).unwrap();
+        let (near, are_all) = vectors.nearest(&axis(1), (5, 5), &RowFilter::all()).unwrap();
         assert_eq!(near[0], (entry(1), 1.0));
-        assert_eq!(near.len(), 2, "each entry comes once: {near:?}");
+        assert_eq!((near.len(), are_all), (2, true), "each entry comes once: {near:?}");
         let cosines = vectors.cosines_of(&[entry(2), entry(3), entry(1)], &axis(1)).unwrap();
         assert_eq!(cosines, [Some(0.0), None, Some(1.0)]);
         assert_eq!(vectors.nearest_passage(entry(1), &axis(1)), Some(1));
@@ -464,24 +428,113 @@ mod tests {
     }
 
     #[test]
+    fn the_passages_of_a_long_entry_do_not_hide_other_entries() {
+        let folder = tempfile::tempdir().unwrap();
+        let vectors = empty(folder.path());
+        let long = vec![axis(1); 40];
+        vectors.put(entry(1), &long, [0; 8], facts()).unwrap();
+        vectors.put(entry(2), &long, [0; 8], facts()).unwrap();
+        for other in 3..=6 {
+            vectors.put(entry(other), &[vec![0.0, 0.9, 0.1, 0.0]], [0; 8], facts()).unwrap();
+        }
+        let near = |count, wanted| {
+            let (near, are_all) =
+                vectors.nearest(&axis(1), (count, wanted), &RowFilter::all()).unwrap();
+            (near.len(), are_all)
+        };
+        assert_eq!(near(10, 1), (1, false), "the nearest rows are of one entry");
+        assert_eq!(near(10, 6), (6, true), "more rows are read");
+        assert_eq!(near(10, 20), (6, true), "there are no more");
+        assert_eq!(near(4, 6), (4, false), "not more than asked for");
+    }
+
+    fn checkpoint(seq: u64) -> Checkpoint {
+        format!("{} {:016x} {seq}", "00".repeat(16), 5).parse().expect("a checkpoint")
+    }
+
+    #[test]
     fn saved_vectors_open_again_and_damaged_ones_do_not() {
         let folder = tempfile::tempdir().unwrap();
         let vectors = empty(folder.path());
         vectors.put(entry(1), &[axis(0), axis(1)], [3; 8], facts()).unwrap();
-        let checkpoint: Checkpoint =
-            format!("{} {:016x} 9", "00".repeat(16), 5).parse().expect("a checkpoint");
-        vectors.checkpoint(&checkpoint).unwrap();
+        vectors.checkpoint(&checkpoint(9)).unwrap();
         let (opened, at) = PassageVectors::open(folder.path(), &MODEL, LIMITS).unwrap();
-        assert_eq!((opened.passages(), opened.entries(), at), (2, 1, checkpoint));
+        assert_eq!((opened.passages(), opened.entries(), at), (2, 1, checkpoint(9)));
         assert!(opened.has_text(entry(1), [3; 8]) && !opened.has_text(entry(1), [4; 8]));
         drop(opened);
         let other = PassageModel { identity: "other", ..MODEL };
         assert!(PassageVectors::open(folder.path(), &other, LIMITS).is_none());
-        let list = folder.path().join(LIST_NAME);
+        let list = folder.path().join("passages.bin");
         let mut bytes = fs::read(&list).unwrap();
         bytes[20] ^= 1;
         fs::write(&list, bytes).unwrap();
         assert!(PassageVectors::open(folder.path(), &MODEL, LIMITS).is_none());
+    }
+
+    #[test]
+    fn a_kill_between_the_writes_of_a_save_leaves_the_state_before_or_after_it() {
+        let (folder, cut) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let vectors = empty(folder.path());
+        vectors.put(entry(1), &[axis(0)], [1; 8], facts()).unwrap();
+        vectors.checkpoint(&checkpoint(1)).unwrap();
+        let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+        let (list, rows) = (read("passages.bin"), read(FILE_NAME));
+        vectors.put(entry(1), &[axis(2)], [2; 8], facts()).unwrap();
+        vectors.put(entry(2), &[axis(3)], [2; 8], facts()).unwrap();
+        vectors.checkpoint(&checkpoint(2)).unwrap();
+        assert!(!folder.path().join("passages.next.bin").exists());
+        let (next_list, next_rows) = (read("passages.bin"), read(FILE_NAME));
+        let opened = |list: &[u8], next: &[u8], rows: &[u8]| {
+            fs::write(cut.path().join("passages.bin"), list).unwrap();
+            fs::write(cut.path().join("passages.next.bin"), next).unwrap();
+            fs::write(cut.path().join(FILE_NAME), rows).unwrap();
+            PassageVectors::open(cut.path(), &MODEL, LIMITS)
+        };
+        let (before, at) = opened(&list, &next_list, &rows).unwrap();
+        assert!(before.has_text(entry(1), [1; 8]) && !before.contains(entry(2)));
+        assert_eq!(at, checkpoint(1));
+        assert!(!cut.path().join("passages.next.bin").exists(), "it may name erased entries");
+        let (after, at) = opened(&list, &next_list, &next_rows).unwrap();
+        assert!(after.has_text(entry(1), [2; 8]) && after.has_text(entry(2), [2; 8]));
+        assert_eq!((after.passages(), at), (2, checkpoint(2)));
+        let near = after.nearest(&axis(3), (1, 1), &RowFilter::all()).unwrap().0;
+        assert_eq!(near, [(entry(2), 1.0)]);
+        let mixed = opened(&next_list, &next_list, &rows);
+        assert!(mixed.is_none(), "entries would be listed whose vectors are missing");
+    }
+
+    #[test]
+    fn a_list_without_digest_counts_where_it_has_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let vectors = empty(folder.path());
+        vectors.put(entry(1), &[axis(0)], [1; 8], facts()).unwrap();
+        vectors.checkpoint(&checkpoint(1)).unwrap();
+        // Earlier versions saved the list first, and no digest with the rows.
+        vectors.list_mut().set(entry(2), PassageRows { count: 1, digest: [1; 8] });
+        vectors.checkpoint(&checkpoint(2)).unwrap();
+        vectors.vectors.checkpoint(checkpoint(1).to_string().as_bytes()).unwrap();
+        let (opened, at) = PassageVectors::open(folder.path(), &MODEL, LIMITS).unwrap();
+        assert_eq!(at, checkpoint(1));
+        assert!(opened.contains(entry(1)) && !opened.contains(entry(2)));
+    }
+
+    #[test]
+    fn a_failed_save_keeps_the_file_and_is_made_up_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let vectors = empty(folder.path());
+        vectors.put(entry(1), &[axis(0)], [1; 8], facts()).unwrap();
+        vectors.checkpoint(&checkpoint(1)).unwrap();
+        vectors.put(entry(2), &[axis(1)], [1; 8], facts()).unwrap();
+        let blocked = folder.path().join("vectors.bin.new");
+        fs::create_dir(&blocked).unwrap();
+        vectors.checkpoint(&checkpoint(2)).unwrap_err();
+        let (opened, at) = PassageVectors::open(folder.path(), &MODEL, LIMITS).unwrap();
+        assert_eq!((opened.entries(), at), (1, checkpoint(1)));
+        drop(opened);
+        fs::remove_dir(&blocked).unwrap();
+        vectors.erase([entry(1)]).unwrap();
+        let (opened, _) = PassageVectors::open(folder.path(), &MODEL, LIMITS).unwrap();
+        assert!(opened.contains(entry(2)) && !opened.contains(entry(1)));
     }
 
     #[test]

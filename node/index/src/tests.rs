@@ -29,7 +29,7 @@ use tempfile::TempDir;
 const NOW: WallTime = WallTime::from_millis(1_790_000_000_000);
 const LIMITS: Limits = Limits { hnsw_entries_min: usize::MAX, hnsw_dead_fraction_max: 0.1 };
 /// The time limit of every wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The behaviour of the test server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -117,6 +117,9 @@ impl ReadContext<'_> {
         let competing = contradictions::caveats(&order, contradicting_pairs, &named);
         let tokens = |entry: EntryId, form: EntryForm| {
             let Some(read) = read.get(&entry) else { return 0 };
+            if is_weak {
+                return excerpt::title_tokens(&read.found);
+            }
             let said = caveats(read, relations, competing.get(&entry).cloned().unwrap_or_default());
             let body = relations.answering.body(&read.found, form.min(form_max(entry)), numbers);
             excerpt::tokens(&read.found, body, &said)

@@ -41,8 +41,8 @@ impl AnswerGrade {
             // Their thresholds were chosen for answers with texts.
             (true, SignalSet::Table | SignalSet::Words) => Grade::Strong,
         };
-        if !is_english && asked.set != SignalSet::Words {
-            // The embedders know no other language, so the words alone may answer.
+        if !is_english {
+            // The embedders know no other language, so fewer covered words are enough.
             let covered = read.iter().map(|read| (read.found.entry, read.relevance.coverage));
             let by_words = grade_scores(covered.collect(), asked.entries, SignalSet::Words).0;
             grade = grade.max(by_words);

@@ -5,13 +5,14 @@
 //! its score does not change when the index takes it in. The only exception: with a slow embedder
 //! the tail gets no vector score, and keywords alone find it until the index has its vectors.
 
+use super::question_vectors::{QuestionVectors, transformer};
 use super::search_types::{Fallback, SearchEngine, SearchQuery};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use klnode_index::Index;
 use klnode_index::document::{Document, DocumentFilter};
-use klnode_index::function_words::FunctionWords;
+use klnode_index::function_words::{FunctionWords, QuestionLanguage};
 use klnode_index::keyword::{self, DocumentRef, KeywordReader, TermCounts, Terms};
 use klnode_index::passage_vectors::PassageVectors;
 use klnode_index::vector_generation::VectorGeneration;
@@ -22,7 +23,7 @@ use klnode_store::peers::Membership;
 use klnode_store::row_types::Seq;
 use klnode_store::{Error, Snapshot};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The initial scores of a candidate.
 const NOTHING: EngineScores = EngineScores { cosine: None, transformer: None, bm25: 0.0 };
@@ -101,6 +102,8 @@ struct Nominated {
     worded: Vec<DocumentRef>,
     near: NearEntries,
     near_passages: NearEntries,
+    /// True if `near_passages` has every entry with such vectors that the filter admits.
+    are_all_passages: bool,
 }
 
 /// The inputs of one search.
@@ -108,12 +111,14 @@ struct Lookup<'a> {
     question: keyword::KeywordQuery,
     look: KeywordReader,
     /// `None` if there are no vectors or the question has none.
-    meaning: Option<QueryVectors>,
+    meaning: Option<&'a QueryVectors>,
     /// `None` if the transformer has no vectors yet or the question has none.
-    passages: Option<PassageQuery>,
+    passages: Option<&'a PassageQuery>,
     /// The engine in use: the requested one, or keywords if there is no vector.
     engine: SearchEngine,
     filter: &'a DocumentFilter,
+    /// The first keyword results, if they were found while the transformer was running.
+    worded: Option<Vec<DocumentRef>>,
 }
 
 /// The entries with records that the index has not processed.
@@ -123,10 +128,11 @@ struct UnindexedTail {
     records: u64,
 }
 
+/// Finds the candidates. `vectors` keeps the vectors of the question for repeated searches.
 pub(super) fn find(
     index: &Index,
     (snapshot, membership): (&Snapshot, &Membership),
-    question: &SearchQuery,
+    (question, vectors): (&SearchQuery, &OnceLock<QuestionVectors>),
     now: WallTime,
     is_shut: GateFilter<'_>,
 ) -> Result<Candidates, SearchError> {
@@ -137,8 +143,20 @@ pub(super) fn find(
     tail.mark_indexed(&look)?;
     let counted: Vec<TermCounts> = tail.counted.values().cloned().collect();
     let asked_words = look.question(&question.text, &counted, index.shares())?;
-    let (meaning, fallback) = meaning_of(index, question);
-    let passages = passages_of(index, question).filter(|_| meaning.is_some());
+    let language = FunctionWords::of(&klnode_index::tokenizer::words(&question.text)).language();
+    let (filter, terms) = (&question.filter, asked_words.terms());
+    let embed = || QuestionVectors::of(index, question, language, &terms);
+    let is_slow = vectors.get().is_none() && transformer(index, question, language).is_some();
+    let (vectors, worded) = match is_slow && question.engine == SearchEngine::Hybrid {
+        // The transformer takes longer than the words.
+        true => rayon::join(
+            || vectors.get_or_init(embed),
+            || look.find(&asked_words, filter, FOUND_MAX).map(Some),
+        ),
+        false => (vectors.get_or_init(embed), Ok(None)),
+    };
+    let worded = worded?;
+    let QuestionVectors { meaning, fallback, passages } = vectors;
     let is_fused = question.engine == SearchEngine::Hybrid;
     let set = match (&meaning, &passages) {
         (_, Some(_)) => SignalSet::Transformer,
@@ -148,11 +166,9 @@ pub(super) fn find(
     let names = if is_fused && meaning.is_some() { asked_words.names() } else { 0.0 };
     let (ceiling, entries) = (asked_words.ceiling(), asked_words.documents());
     let asked = QueryStats { ceiling, entries, names, set };
-    let is_english =
-        FunctionWords::of(&klnode_index::tokenizer::words(&question.text)).is_english();
     let engine = if meaning.is_some() { question.engine } else { SearchEngine::Keyword };
-    let filter = &question.filter;
-    let lookup = Lookup { question: asked_words, look, meaning, passages, engine, filter };
+    let (meaning, passages) = (meaning.as_ref(), passages.as_ref());
+    let lookup = Lookup { question: asked_words, look, meaning, passages, engine, filter, worded };
     let (best_first, shut) = lookup.best_first(question, &asked, &tail, is_shut)?;
     let fits_nothing = best_first.is_empty() && lookup.fits_nothing(&tail)?;
     Ok(Candidates {
@@ -160,53 +176,16 @@ pub(super) fn find(
         shut,
         fits_nothing,
         asked,
-        is_english,
+        is_english: language == QuestionLanguage::English,
         calibration: lookup.calibration(),
-        fallback,
-        has_words: !lookup.question.is_empty() || lookup.meaning.is_some(),
-        meaning: lookup.meaning,
-        passages: lookup.passages,
-        terms: lookup.question.terms(),
+        fallback: fallback.clone(),
+        has_words: !lookup.question.is_empty() || meaning.is_some(),
+        meaning: meaning.cloned(),
+        passages: passages.cloned(),
+        terms,
         phrase: is_fused.then_some(lookup.question),
         tail_records: tail.records,
     })
-}
-
-/// The vectors and the question's vector, or the reason why there are none.
-fn meaning_of(index: &Index, question: &SearchQuery) -> (Option<QueryVectors>, Option<Fallback>) {
-    let fallback =
-        |reason: String| (None, Some(Fallback { engine: SearchEngine::Keyword, reason }));
-    if question.engine == SearchEngine::Keyword {
-        return (None, None);
-    }
-    let Some(meaning) = index.meaning() else {
-        let state = index.state();
-        let reason = match (state.fault, state.rebuild) {
-            // A fault stops the rebuild, so the fault is the reason to report.
-            (Some(fault), _) => fault,
-            (None, Some(job)) => {
-                format!("The vectors are being built: {} of {}.", job.done, job.total)
-            }
-            (None, None) => "There are no vectors yet.".to_owned(),
-        };
-        return fallback(reason);
-    };
-    match meaning.embedder.embed_query(&question.text) {
-        Ok(vector) if vector.iter().any(|part| *part != 0.0) => (Some((meaning, vector)), None),
-        // The model knows no word of the question. This is no error.
-        Ok(_) => (None, None),
-        Err(error) => fallback(error.to_string()),
-    }
-}
-
-/// The transformer's vectors and its vector of the question, if both exist already.
-fn passages_of(index: &Index, question: &SearchQuery) -> Option<PassageQuery> {
-    if matches!(question.engine, SearchEngine::Keyword | SearchEngine::Table) {
-        return None;
-    }
-    let passages = index.passages().filter(|passages| passages.passages() > 0)?;
-    let vector = passages.question_vector(&question.text)?;
-    Some((passages, vector))
 }
 
 impl UnindexedTail {
@@ -275,10 +254,16 @@ impl Lookup<'_> {
             }),
         };
         loop {
-            let named = self.nominate(count)?;
-            let is_all = [named.worded.len(), named.near.len()].map(|named| named < count);
-            let near = named.near.clone();
-            let (_, _, near_open) = open(near, |(entry, _)| *entry, wanted, &mut is_shut)?;
+            let named = self.nominate(count, wanted)?;
+            let (are_all_worded, are_all_near) =
+                (named.worded.len() < count, named.near.len() < count);
+            let are_all_passages = named.are_all_passages;
+            let mut has_enough = |near: &NearEntries, are_all: bool| {
+                let (_, _, open) = open(near.clone(), |(entry, _)| *entry, wanted, &mut is_shut)?;
+                Ok::<bool, Error>(are_all || open >= wanted)
+            };
+            let is_enough_near = has_enough(&named.near, are_all_near)?
+                && has_enough(&named.near_passages, are_all_passages)?;
             let mut matches = self.weigh(tail, named)?;
             matches.extend(self.in_tail(tail));
             let mut scored = score(&matches, self.engine, asked, &self.calibration());
@@ -286,8 +271,8 @@ impl Lookup<'_> {
                 b.relevance.value.total_cmp(&a.relevance.value).then(a.entry.cmp(&b.entry))
             });
             let (scored, shut, all_open) = open(scored, |one| one.entry, wanted, &mut is_shut)?;
-            let is_enough = (is_all[1] || near_open >= wanted)
-                && (is_all == [true, true] || all_open >= wanted);
+            let are_all = are_all_worded && are_all_near && are_all_passages;
+            let is_enough = is_enough_near && (are_all || all_open >= wanted);
             if is_enough || count >= CROWDED_MAX {
                 return Ok((scored, shut));
             }
@@ -305,7 +290,7 @@ impl Lookup<'_> {
     }
 
     fn calibration(&self) -> Calibration {
-        self.meaning.as_ref().map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration)
+        self.meaning.map_or(Calibration::BUILT_IN, |(meaning, _)| meaning.calibration)
     }
 
     /// The scores by all engines of every candidate that one of them found.
@@ -314,7 +299,7 @@ impl Lookup<'_> {
         tail: &UnindexedTail,
         named: Nominated,
     ) -> Result<BTreeMap<EntryId, EngineScores>, SearchError> {
-        let Nominated { worded: mut places, near, near_passages } = named;
+        let Nominated { worded: mut places, near, near_passages, .. } = named;
         let mut matches: BTreeMap<EntryId, EngineScores> =
             places.iter().map(|place| (place.entry, NOTHING)).collect();
         let by_vector: Vec<EntryId> =
@@ -326,13 +311,13 @@ impl Lookup<'_> {
             }
         }
         let entries: Vec<EntryId> = matches.keys().copied().collect();
-        if let Some((meaning, vector)) = &self.meaning {
+        if let Some((meaning, vector)) = self.meaning {
             let cosines = meaning.vectors.cosines_of(&entries, vector).unwrap_or_default();
             for (entry, cosine) in entries.iter().zip(cosines) {
                 matches.entry(*entry).or_insert(NOTHING).cosine = cosine.map(f64::from);
             }
         }
-        if let Some((passages, vector)) = &self.passages {
+        if let Some((passages, vector)) = self.passages {
             let cosines = passages.cosines_of(&entries, vector).unwrap_or_default();
             for (entry, cosine) in entries.iter().zip(cosines) {
                 matches.entry(*entry).or_insert(NOTHING).transformer = cosine.map(f64::from);
@@ -352,30 +337,40 @@ impl Lookup<'_> {
         matches!(self.engine, SearchEngine::Vectors | SearchEngine::Table)
     }
 
-    /// The best matches by keywords and the nearest by vector.
-    fn nominate(&self, count: usize) -> Result<Nominated, SearchError> {
-        let worded = || match self.is_by_vectors_alone() {
-            true => Ok(Vec::new()),
-            false => self.look.find(&self.question, self.filter, count),
+    /// The best matches by keywords and the nearest by vector, of passages at least `wanted`
+    /// different entries.
+    fn nominate(&self, count: usize, wanted: usize) -> Result<Nominated, SearchError> {
+        let worded = || match &self.worded {
+            _ if self.is_by_vectors_alone() => Ok(Vec::new()),
+            Some(found) if count == FOUND_MAX => Ok(found.clone()),
+            _ => self.look.find(&self.question, self.filter, count),
         };
-        let Some((meaning, vector)) = &self.meaning else {
+        let Some((meaning, vector)) = self.meaning else {
             return Ok(Nominated {
                 worded: worded()?,
                 near: Vec::new(),
                 near_passages: Vec::new(),
+                are_all_passages: true,
             });
         };
         let filter = vector_filter(self.filter);
-        let others = || (worded(), self.nearest_passages(count, &filter));
-        let (near, (worded, near_passages)) =
+        let others = || (worded(), self.nearest_passages(count, wanted, &filter));
+        let (near, (worded, (near_passages, are_all_passages))) =
             meaning.vectors.nearest_beside((vector, count), &filter, others);
         let near = near.map(|near| near.hits).unwrap_or_default();
-        Ok(Nominated { worded: worded?, near, near_passages })
+        Ok(Nominated { worded: worded?, near, near_passages, are_all_passages })
     }
 
-    fn nearest_passages(&self, count: usize, filter: &vectors::RowFilter) -> NearEntries {
-        let Some((passages, vector)) = &self.passages else { return Vec::new() };
-        passages.nearest(vector, count, filter).unwrap_or_default()
+    fn nearest_passages(
+        &self,
+        count: usize,
+        wanted: usize,
+        filter: &vectors::RowFilter,
+    ) -> (NearEntries, bool) {
+        let found = self
+            .passages
+            .map(|(passages, vector)| passages.nearest(vector, (count, wanted), filter));
+        found.and_then(Result::ok).unwrap_or((Vec::new(), true))
     }
 
     /// The scores of the tail.
@@ -394,7 +389,7 @@ impl Lookup<'_> {
 
     fn cosines(&self, documents: &[&Document]) -> Vec<Option<f64>> {
         let unknown = vec![None; documents.len()];
-        let Some((meaning, vector)) = &self.meaning else { return unknown };
+        let Some((meaning, vector)) = self.meaning else { return unknown };
         if documents.is_empty() || !meaning.embedder.is_instant() {
             return unknown;
         }

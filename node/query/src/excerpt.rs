@@ -26,6 +26,8 @@ use std::rc::Rc;
 /// Number of tokens reserved for the parts around an entry's text in an answer: code, status,
 /// confidence.
 const LABEL_TOKENS: u32 = 16;
+/// Number of tokens of the code, the quotation marks and the line of a title in a weak answer.
+const TITLE_LABEL_TOKENS: u32 = 12;
 /// Maximum number of tags in a hit, and of characters in each. A longer tag is left out completely,
 /// because a truncated tag or address is useless.
 const TAGS_MAX: usize = 8;
@@ -211,6 +213,12 @@ pub(super) fn tokens(found: &AssessedEntry, body: String, caveats: &[HitCaveat])
     let texts = texts.chain(caveats.iter().map(ToString::to_string));
     let count = |text: String| u32::try_from(klnode_embed::count_tokens(&text)).unwrap_or(u32::MAX);
     texts.map(count).fold(LABEL_TOKENS, u32::saturating_add)
+}
+
+/// The tokens of a hit of a weak answer, which has only its code and title.
+pub(super) fn title_tokens(found: &AssessedEntry) -> u32 {
+    let title = klnode_embed::count_tokens(found.view.text(Register::TITLE).unwrap_or_default());
+    u32::try_from(title).unwrap_or(u32::MAX).saturating_add(TITLE_LABEL_TOKENS)
 }
 
 /// The citation code; only its digits if the entry type is unknown.

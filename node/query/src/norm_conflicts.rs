@@ -13,6 +13,7 @@ use klnode_scoring::contradiction::{self, Contradiction, ContradictionSubject, P
 use klnode_store::Error;
 use klnode_store::row_types::Seq;
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 /// Maximum number of norms compared, most similar first.
 const COMPARED_MAX: usize = 40;
@@ -43,7 +44,7 @@ impl ReadContext<'_> {
         let found = candidates::find(
             index,
             (self.snapshot, &self.membership),
-            &question,
+            (&question, &OnceLock::new()),
             self.now,
             &|_| Ok(false),
         )?;

@@ -267,7 +267,7 @@ fn is_item(line: &str) -> bool {
 
 /// The ends of sentences, as byte offsets. A stop ends a sentence if white space and then no
 /// lower-case letter follows, so that `e.g. this` and `src/mod.rs` do not end one.
-fn sentence_ends(text: &str) -> Vec<usize> {
+pub(super) fn sentence_ends(text: &str) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut before = None;
     for (at, character) in text.char_indices() {

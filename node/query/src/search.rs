@@ -29,6 +29,7 @@ use klnode_scoring::predicate;
 use klnode_scoring::rank::{
     self, CandidateOwner, MarkEffect, PerSignal, Ranking, Weights, signals,
 };
+use klnode_scoring::relevance::fusion::SignalSet;
 use klnode_scoring::relevance::grade::{Grade, WEAK_TITLES_MAX};
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::review_namespace::NamespaceMatch;
@@ -38,6 +39,7 @@ use klnode_scoring::weak_answers::QuerySketch;
 use klnode_store::{self, Snapshot};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Batch size when candidates are read, most relevant first.
 const READ_AT_A_TIME: usize = 24;
@@ -111,7 +113,10 @@ impl ReadContext<'_> {
         let verdict = judge(&relevances, &found.asked, &found.calibration);
         let (score, score_min) = (verdict.best, verdict.answer_min);
         let graded = AnswerGrade::of(&read, &found.asked, found.is_english, !verdict.abstains());
-        answer.grade = graded.grade;
+        answer.grade = match graded.grade {
+            Grade::Weak if question.is_strong_only => Grade::Nothing,
+            grade => grade,
+        };
         let is_answer = answer.grade > Grade::Nothing;
         let shut = shut.into_iter().chain(found.shut.iter().map(|one| one.relevance.value));
         answer.withheld = shut.filter(|relevance| *relevance >= score_min).count();
@@ -152,9 +157,10 @@ impl ReadContext<'_> {
         let ResultOrder { chosen, listed, demotions } = order;
         ranking.placed = chosen;
         if !is_answer {
-            answer.abstained = Some(match fits_nothing {
-                true => AbstentionReason::NothingFits,
-                false => AbstentionReason::NothingRelevant { score, score_min },
+            answer.abstained = Some(match graded.grade {
+                _ if fits_nothing => AbstentionReason::NothingFits,
+                Grade::Weak => AbstentionReason::NotSure,
+                _ => AbstentionReason::NothingRelevant { score, score_min },
             });
         }
         let held = || klnode_store::Error::unless_damaged(self.membership.entries(self.snapshot));
@@ -175,7 +181,15 @@ impl ReadContext<'_> {
         };
         answer.nearest = near_misses(&ranking, &mut read, &relations);
         self.fill(&mut answer, question, &ranking, read, &bonuses, &relations);
-        answer.is_weak = answer.grade == Grade::Weak || is_weak(&answer.hits, score_min);
+        answer.is_weak = match (answer.grade, graded.set) {
+            (Grade::Weak, _) => true,
+            // A strong answer of the transformer is sure by its probability.
+            (_, SignalSet::Transformer) => false,
+            _ => is_weak(&answer.hits, score_min),
+        };
+        let first = answer.hits.first().filter(|_| answer.grade == Grade::Weak);
+        let first = first.filter(|_| is_supported(&answer.hits, score_min));
+        answer.first_title = first.map(|hit| hit.found.entry);
         if question.is_debug {
             let hit_min = if hit_min.is_finite() { hit_min } else { score_min };
             answer.considered =
@@ -197,7 +211,10 @@ impl ReadContext<'_> {
             Audience::All => Ok(false),
         };
         let from = (self.snapshot, &*self.membership);
-        let find = |asked: &SearchQuery| candidates::find(index, from, asked, self.now, &is_shut);
+        let vectors = OnceLock::new();
+        let find = |asked: &SearchQuery| {
+            candidates::find(index, from, (asked, &vectors), self.now, &is_shut)
+        };
         let mut asked = question.clone();
         let mut found = find(&asked)?;
         let mut best = self.read_best(&asked, &found, cancel)?;
@@ -251,6 +268,7 @@ impl ReadContext<'_> {
             index_lag: 0,
             rebuild,
             is_weak: false,
+            first_title: None,
             sketch: QuerySketch::default(),
         }
     }
@@ -526,16 +544,22 @@ fn is_untried(found: &AssessedEntry) -> bool {
     found.gate() == GateDecision::LastPlaces
 }
 
-/// True if the first hit is hardly relevant, so the answer is recorded as weak. An unconfirmed
-/// entry ranked below a confirmed first hit is ignored: otherwise an author could lower the
-/// standing of other authors' entries by writing more.
+/// True if the first hit is hardly relevant, so the answer is recorded as weak.
 fn is_weak(hits: &[SearchHit], score_min: f64) -> bool {
+    let is_near = |first: &SearchHit| first.relevance.value < score_min * WEAK_SHARE;
+    hits.first().is_some_and(is_near) && is_supported(hits, score_min)
+}
+
+/// True if a hit reaches the threshold whose presence may count against the first hit. An
+/// unconfirmed entry ranked below a confirmed first hit is ignored: otherwise an author could lower
+/// the standing of other authors' entries by writing more.
+fn is_supported(hits: &[SearchHit], score_min: f64) -> bool {
     let Some(first) = hits.first() else { return false };
     let answers = |hit: &SearchHit| {
         let is_beside = !is_untried(&hit.found) || is_untried(&first.found);
         is_beside && hit.relevance.value >= score_min
     };
-    first.relevance.value < score_min * WEAK_SHARE && hits.iter().any(answers)
+    hits.iter().any(answers)
 }
 
 #[cfg(test)]

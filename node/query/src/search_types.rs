@@ -112,6 +112,8 @@ pub struct SearchQuery {
     pub namespace: Option<ReviewNamespace>,
     /// The number of entries that the agent of the task is given in all; `None` for no limit.
     pub places: Option<AgentPlaces>,
+    /// Whether a weak answer counts as none.
+    pub is_strong_only: bool,
     /// Whether the answer lists everything that was considered.
     pub is_debug: bool,
 }
@@ -153,6 +155,7 @@ impl SearchQuery {
             known: BTreeMap::new(),
             namespace: None,
             places: None,
+            is_strong_only: false,
             is_debug: false,
         }
     }
@@ -355,6 +358,8 @@ pub enum AbstentionReason {
         /// The threshold that this probability did not reach.
         score_min: f64,
     },
+    /// The candidates are only near the topic, and the question asks for strong answers only.
+    NotSure,
     /// No entry passes the filter, so no question could find one.
     NothingFits,
     /// An executor that follows the plan is not served.
@@ -406,6 +411,9 @@ pub struct SearchAnswer {
     pub rebuild: Option<RebuildProgress>,
     /// True if the first hit is hardly relevant.
     pub is_weak: bool,
+    /// The first title of an answer graded weak, if it counts as a prediction error. Its text is
+    /// not served.
+    pub first_title: Option<EntryId>,
     /// The hashes of the question's informative words, to recognise similar questions later.
     pub sketch: QuerySketch,
 }

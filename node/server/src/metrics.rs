@@ -3,6 +3,7 @@
 //! This module counts requests and searches. Other parts keep their own counters, which the caller
 //! of [`Metrics::render`] reads. Nothing here blocks.
 
+use klnode_scoring::relevance::grade::Grade;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -69,14 +70,20 @@ struct Route {
 #[derive(Debug, Default)]
 pub(super) struct Searches {
     answered: AtomicU64,
+    weak: AtomicU64,
     abstained: AtomicU64,
     latency: Latency,
 }
 
 impl Searches {
-    /// Counts a search, as answered if it had hits and as abstained if not.
-    pub(super) fn count(&self, hits: usize, took: Duration) {
-        let outcome = if hits > 0 { &self.answered } else { &self.abstained };
+    /// Counts a search: as abstained without hits, as weak if the hits are only titles, else as
+    /// answered.
+    pub(super) fn count(&self, hits: usize, grade: Grade, took: Duration) {
+        let outcome = match (hits, grade) {
+            (0, _) => &self.abstained,
+            (_, Grade::Weak) => &self.weak,
+            _ => &self.answered,
+        };
         outcome.fetch_add(1, Ordering::Relaxed);
         self.latency.observe(took);
     }
@@ -84,7 +91,9 @@ impl Searches {
     fn write(&self, text: &mut String) {
         let name = "klnode_searches_total";
         head(text, name, "Searches, by whether a relevant entry was found.", "counter");
-        for (outcome, count) in [("answered", &self.answered), ("abstained", &self.abstained)] {
+        for (outcome, count) in
+            [("answered", &self.answered), ("weak", &self.weak), ("abstained", &self.abstained)]
+        {
             let count = count.load(Ordering::Relaxed);
             let _ = writeln!(text, "{name}{{outcome=\"{outcome}\"}} {count}");
         }
@@ -176,4 +185,22 @@ fn head(text: &mut String, name: &str, help: &str, nature: &str) {
 fn gauge(text: &mut String, name: &str, help: &str, value: f64) {
     head(text, name, help, "gauge");
     let _ = writeln!(text, "{name} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weak_answer_is_neither_answered_nor_abstained() {
+        let metrics = Metrics::default();
+        for (hits, grade) in [(2, Grade::Strong), (3, Grade::Weak), (0, Grade::Weak)] {
+            metrics.searches.count(hits, grade, Duration::ZERO);
+        }
+        let text = metrics.render(&[]);
+        for outcome in ["answered", "weak", "abstained"] {
+            let line = format!("klnode_searches_total{{outcome=\"{outcome}\"}} 1\n");
+            assert!(text.contains(&line), "{outcome}: {text}");
+        }
+    }
 }

@@ -261,6 +261,10 @@ pub struct ServedRow {
     /// this row.
     #[serde(skip)]
     pub question: QuerySketch,
+    /// The first title of a weak answer that served no text. It counts a prediction error when the
+    /// row is applied, is not served, and is not stored in the row.
+    #[serde(skip)]
+    pub first_title: Option<EntryId>,
 }
 
 /// The cost of an answer.

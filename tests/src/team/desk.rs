@@ -200,6 +200,7 @@ impl Desk {
         let row = ServedRow {
             is_weak: answer.is_weak,
             question: answer.sketch,
+            first_title: answer.first_title,
             ..row(text, task, if answer.grade == Grade::Weak { &[] } else { &offers })
         };
         records.push(Command::Served(row));

@@ -15,6 +15,8 @@ pub(super) struct QueryResult {
     pub(super) probabilities: Vec<(f64, bool)>,
     /// The latency of the answer.
     pub(super) micros: u64,
+    /// The tokens that an agent would get for a question without a right answer; `None` for others.
+    pub(super) agent_tokens: Option<u64>,
 }
 
 impl QueryResult {
@@ -104,6 +106,7 @@ mod tests {
             is_strong: true,
             probabilities: Vec::new(),
             micros: 0,
+            agent_tokens: None,
         }
     }
 

@@ -72,6 +72,9 @@ struct EngineReport {
     answered: f64,
     /// The fraction not answered of queries without a right answer, by the label of the query.
     abstained: BTreeMap<String, f64>,
+    /// The mean number of tokens that an agent gets for a query without a right answer, by the label
+    /// of the query. Not measured with samples.
+    unanswerable_tokens: BTreeMap<String, f64>,
     /// Shares of strong and weak answers, and the error of the probabilities.
     grades: BTreeMap<String, f64>,
     latency_micros: BTreeMap<String, u64>,
@@ -254,6 +257,10 @@ async fn ask_all(
                 names.get(wanted).map_or(wanted == id || wanted == code, |name| name == id)
             })
         };
+        let agent_tokens = match query.none.is_some() && deterministic {
+            true => Some(agent_tokens(&query.query, engine, client).await?),
+            false => None,
+        };
         let is_strong = !answer.abstained && !answer.is_weak();
         let probabilities =
             answer.hits.iter().map(|hit| (hit.probability, is_right(&hit.id, &hit.code)));
@@ -267,18 +274,35 @@ async fn ask_all(
             is_strong,
             probabilities,
             micros,
+            agent_tokens,
         });
         progress.tell("asking", outcomes.len() as u64, Some(set.queries.len() as u64));
     }
     Ok(outcomes)
 }
 
+/// The tokens of the answer that an agent gets with the default limits.
+async fn agent_tokens(query: &str, engine: &str, client: &Client) -> Result<u64, VerbError> {
+    let search = Search {
+        query: query.to_owned(),
+        deterministic: true,
+        unrecorded: true,
+        engine: Some(engine.to_owned()),
+        ..Search::default()
+    };
+    let answer: SearchResponse = client.send_json(Method::POST, "/v1/search", &search).await?;
+    Ok(answer.tokens)
+}
+
 fn report(engine: &str, set: &Set, outcomes: &[QueryResult]) -> EngineReport {
     let with: Vec<&QueryResult> = outcomes.iter().filter(|of| of.relevant > 0).collect();
     let mut without: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut tokens: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for (query, outcome) in set.queries.iter().zip(outcomes) {
         if let Some(why) = &query.none {
             without.entry(why.clone()).or_default().push(f64::from(u8::from(outcome.abstained)));
+            let measured = outcome.agent_tokens.map(|tokens| tokens as f64);
+            tokens.entry(why.clone()).or_default().extend(measured);
         }
     }
     let mut micros: Vec<u64> = outcomes.iter().map(|of| of.micros).collect();
@@ -294,13 +318,18 @@ fn report(engine: &str, set: &Set, outcomes: &[QueryResult]) -> EngineReport {
         ndcg_at_10: mean(with.iter().map(|of| of.ndcg())),
         mrr: mean(with.iter().map(|of| of.reciprocal_rank())),
         answered: mean(with.iter().map(|of| f64::from(u8::from(!of.abstained)))),
-        abstained: without.into_iter().map(|(why, of)| (why, mean(of.iter().copied()))).collect(),
+        abstained: means(without),
+        unanswerable_tokens: means(tokens),
         grades: grades(&with, outcomes),
         latency_micros: latency
             .iter()
             .map(|(name, share)| ((*name).to_owned(), percentile(&micros, *share)))
             .collect(),
     }
+}
+
+fn means(of: BTreeMap<String, Vec<f64>>) -> BTreeMap<String, f64> {
+    of.into_iter().map(|(why, numbers)| (why, mean(numbers.into_iter()))).collect()
 }
 
 /// The shares of grades, and the error of the probabilities.
@@ -390,6 +419,15 @@ fn text(evaluation: &Evaluation) -> String {
             of("strong_or_weak"),
             of("strong_without_answer"),
             of("calibration_error"),
+        );
+    }
+    if let Some(of) = evaluation.reports.first().filter(|of| !of.unanswerable_tokens.is_empty()) {
+        let tokens = of.unanswerable_tokens.iter().map(|(why, mean)| format!("{why} {mean:.1}"));
+        let tokens: Vec<String> = tokens.collect();
+        let _ = writeln!(
+            text,
+            "mean tokens that an agent gets without a right answer: {}",
+            tokens.join(", ")
         );
     }
     text.push_str(&sampling_cost::text(&evaluation.explorations));

@@ -158,6 +158,14 @@ impl Vectors {
         Self::of(folder, disk, QuantizedRows::new(dims), identity, limits)
     }
 
+    /// These vectors, with a file that every save replaces as a whole: it takes longer, and a process
+    /// that is killed meanwhile leaves the old file instead of an incomplete one.
+    #[must_use]
+    pub fn replacing_file(self) -> Self {
+        self.writer().disk.replace_whole();
+        self
+    }
+
     /// Deletes the vectors in a folder that no index will update: forgotten entries would otherwise
     /// stay in them.
     pub fn discard(folder: &Path) -> io::Result<()> {

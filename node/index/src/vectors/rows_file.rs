@@ -9,7 +9,8 @@
 //! the file to its rows and syncs, and writes the new header. A crash before the mark leaves the
 //! old state, a crash after it leaves a file that is recognised as incomplete
 //! ([`UnusableFile::Interrupted`]), never a mixture that loads. A removed row is overwritten by the
-//! row that takes its place, or truncated. A new file is written under a temporary name and renamed.
+//! row that takes its place, or truncated. A new file is written under a temporary name and renamed;
+//! vectors that take long to compute do so at every checkpoint, and are never left incomplete.
 
 use super::file_format::{
     CURSOR_BYTES_MAX, FileHeader, HEADER_BYTES, State, UnusableFile, read_slot, slot_bytes,
@@ -119,6 +120,8 @@ pub(super) struct RowsFile {
     sums: Vec<u64>,
     /// The cursor of the last checkpoint.
     cursor: Vec<u8>,
+    /// Whether every checkpoint writes a new file.
+    is_replaced: bool,
 }
 
 impl RowsFile {
@@ -127,7 +130,12 @@ impl RowsFile {
         // A temporary file of a killed process may contain vectors that were removed since.
         let _ = fs::remove_file(temporary(&path));
         let (identity, sums, cursor) = (identity.to_owned(), Vec::new(), Vec::new());
-        Self { path, identity, dims, file: None, sums, cursor }
+        Self { path, identity, dims, file: None, sums, cursor, is_replaced: false }
+    }
+
+    /// Every checkpoint writes a new file and renames it.
+    pub(super) fn replace_whole(&mut self) {
+        self.is_replaced = true;
     }
 
     /// True if there is a file of these rows.
@@ -154,6 +162,13 @@ impl RowsFile {
         }
         let path = self.path.clone();
         let done = match self.file.take() {
+            Some(file) if self.is_replaced => {
+                let done = self.write_anew(rows, cursor);
+                if done.is_err() {
+                    self.file = Some(file);
+                }
+                done
+            }
             Some(file) => {
                 let done = self.write_in_place(&file, rows, dirty, cursor);
                 self.file = Some(file);

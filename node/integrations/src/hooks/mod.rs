@@ -31,12 +31,13 @@ use serde_json::{Value, json};
 use session::HookSession;
 use session_entries::{SessionContent, SessionEntries};
 use session_file::safe_id;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 /// The client name that hooks send to the node.
 const CLIENT: &str = "claude-code";
-/// Bytes at the start of a prompt that are used as the query.
+/// Bytes of a prompt that are used as the query: half from its start, half from its end.
 const PROMPT_BYTES_MAX: usize = 4_000;
 /// Average bytes per token, for cutting text without counting tokens.
 const TOKEN_BYTES: usize = 4;
@@ -167,7 +168,7 @@ impl HookCall {
             HookEvent::Prompt => match &input.prompt {
                 Some(prompt) => {
                     let asked = HookQuery {
-                        query: truncate_prompt(prompt),
+                        query: &start_and_end(prompt),
                         role: None,
                         codes: codes_in(prompt),
                     };
@@ -282,6 +283,8 @@ impl HookCall {
             task: session.and_then(HookSession::task),
             caller: input.session.as_ref().map(|id| format!("{CLIENT} {}", safe_id(id))),
             checkout: checkout(input),
+            // The titles of a weak answer may not help, and the agent did not ask for them.
+            strong_only: true,
             ..Search::default()
         };
         let mut answer = ask(client, &search).await;
@@ -405,13 +408,8 @@ fn opening(remembered: &SessionContent) -> DisclaimerState {
     if remembered.is_opened { DisclaimerState::Again } else { DisclaimerState::First }
 }
 
-/// Asks the node. A weak answer counts as none: its titles may not help.
 async fn ask(client: &Client, search: &Search) -> Result<SearchResponse, ClientError> {
-    let mut answer: SearchResponse = client.send_json(Method::POST, "/v1/search", search).await?;
-    if answer.is_weak() {
-        answer.hits.clear();
-    }
-    Ok(answer)
+    client.send_json(Method::POST, "/v1/search", search).await
 }
 
 /// True if a task is finished, expired or missing. A task whose state is not known in time counts
@@ -431,8 +429,15 @@ fn checkout(input: &HookInput) -> Option<String> {
     root.into_os_string().into_string().ok()
 }
 
-fn truncate_prompt(text: &str) -> &str {
-    &text[..text.floor_char_boundary(PROMPT_BYTES_MAX)]
+/// The start and the end of a long prompt: a question stands before or after what was pasted.
+fn start_and_end(prompt: &str) -> Cow<'_, str> {
+    if prompt.len() <= PROMPT_BYTES_MAX {
+        return prompt.into();
+    }
+    let half = PROMPT_BYTES_MAX / 2;
+    let start = &prompt[..prompt.floor_char_boundary(half)];
+    let end = &prompt[prompt.ceil_char_boundary(prompt.len() - half)..];
+    format!("{start}\n{end}").into()
 }
 
 #[cfg(test)]
@@ -455,6 +460,16 @@ mod tests {
             assert_eq!(HookEvent::named(event.verb()), Some(event));
         }
         assert_eq!(HookEvent::named("start"), None);
-        assert_eq!(truncate_prompt(&"\u{e9}".repeat(3_000)).chars().count(), 2_000);
+    }
+
+    #[test]
+    fn a_long_prompt_keeps_its_start_and_its_end() {
+        assert_eq!(start_and_end("short"), "short");
+        let pasted = "\u{e9}".repeat(3_000);
+        let asked = start_and_end(&pasted);
+        assert_eq!(asked.chars().count(), 2_001, "both halves and a line end");
+        let prompt = format!("Look at this log.\n{pasted}\nWhy does it fail?");
+        let asked = start_and_end(&prompt);
+        assert!(asked.starts_with("Look at") && asked.ends_with("\nWhy does it fail?"));
     }
 }

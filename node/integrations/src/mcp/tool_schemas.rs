@@ -50,6 +50,7 @@ fn search() -> Tool {
     let output = json!({
         "notice": string(),
         "hits": {"type": "array", "items": entry_schema()},
+        "near": {"type": "array", "items": {"type": "object"}},
         "considered": {"type": "array", "items": {"type": "object"}},
         "abstained": {"type": "boolean"},
         "grade": string(),

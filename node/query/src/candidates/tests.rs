@@ -140,7 +140,8 @@ impl Filled {
         let snapshot = self.writer.store().snapshot().unwrap();
         let membership = Membership::read(&snapshot, self.writer.author(), NOW).unwrap();
         let from = (&snapshot, &membership);
-        let found = find(&self.running.index(), from, question, NOW, is_shut).unwrap();
+        let asked = (question, &OnceLock::new());
+        let found = find(&self.running.index(), from, asked, NOW, is_shut).unwrap();
         found.best_first.iter().map(|candidate| candidate.entry).collect()
     }
 }

@@ -17,6 +17,7 @@ use klnode_query::{
 };
 use klnode_scoring::caller_role::{CallerRole, PlanState};
 use klnode_scoring::labels::Labels;
+use klnode_scoring::relevance::grade::Grade;
 use klnode_scoring::review_namespace::{NAME_BYTES_MAX, ReviewNamespace};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;
@@ -157,6 +158,7 @@ pub(crate) fn question(
         known: known?,
         namespace: None,
         places: None,
+        is_strong_only: search.strong_only,
         is_debug: search.debug,
     })
 }
@@ -190,6 +192,10 @@ pub(crate) fn answer(
     numbers: &ScoringParams,
 ) -> SearchResponse {
     let hit = |hit: &klnode_query::SearchHit| hit_reply(hit, search, answer, numbers);
+    let hits = answer.hits.iter().map(hit).map(|hit| match answer.grade {
+        Grade::Weak => only_title(hit),
+        Grade::Nothing | Grade::Strong => hit,
+    });
     let fallback = answer.fallback.as_ref().map(|fallback| Fallback {
         engine: fallback.engine.name().into(),
         reason: fallback.reason.clone(),
@@ -212,7 +218,7 @@ pub(crate) fn answer(
     });
     let nearest = answer.nearest.iter().filter(|_| search.nearest).map(hit);
     SearchResponse {
-        hits: answer.hits.iter().map(hit).collect(),
+        hits: hits.collect(),
         grade: answer.grade.name().to_owned(),
         abstained: answer.abstained.is_some(),
         reason: answer.abstained.as_ref().map(|why| reason(why, search, answer.withheld)),
@@ -243,6 +249,9 @@ fn reason(abstained: &AbstentionReason, search: &Search, withheld: usize) -> Str
         ),
         AbstentionReason::NothingRelevant { score, score_min } => {
             format!("No relevant entries (best score {score:.2}, threshold {score_min:.2}).")
+        }
+        AbstentionReason::NotSure => {
+            "No sure answer: the entries found are only near the topic.".into()
         }
         AbstentionReason::NothingFits => no_match_reason(search),
         AbstentionReason::NotAsked if search.deviation.is_some() => {
@@ -276,6 +285,11 @@ fn no_match_reason(search: &Search) -> String {
     asked.extend((!search.workspaces.is_empty()).then(|| "is of that workspace".to_owned()));
     asked.extend(search.only_thread.as_deref().map(|name| format!("is of thread {}", named(name))));
     format!("No entry {}.", asked.join(" and "))
+}
+
+/// A hit of a weak answer, which serves no text of the entry but its title.
+fn only_title(hit: Hit) -> Hit {
+    Hit { one_liner: String::new(), citations: Vec::new(), ..hit }
 }
 
 fn hit_reply(

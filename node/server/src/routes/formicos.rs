@@ -97,6 +97,8 @@ async fn knowledge_search(
         sub_types: sub_type.into_iter().collect(),
         workspaces: workspace.into_iter().collect(),
         thread,
+        // The shape has no place for a grade, so a weak answer has no results.
+        strong_only: true,
         ..Search::default()
     };
     let ApiReply(answer) = search::search(State(service), caller, Body(question)).await?;

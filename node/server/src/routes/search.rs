@@ -78,7 +78,7 @@ pub(super) async fn search(
         Ok(working.reader.search(&working.index, &snapshot, &question, now, cancel)?)
     })
     .await?;
-    service.metrics.searches.count(answered.hits.len(), start.elapsed());
+    service.metrics.searches.count(answered.hits.len(), answered.grade, start.elapsed());
     let is_weak = answered.grade == Grade::Weak;
     let is_recorded = task.is_some() || !search.unrecorded;
     if is_recorded {
@@ -106,6 +106,7 @@ pub(super) async fn search(
             query: log_text(&search.query),
             is_weak: answered.is_weak,
             question: answered.sketch,
+            first_title: answered.first_title,
             ..row
         };
         service.note_served(caller, row).await?;
