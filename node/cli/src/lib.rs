@@ -62,6 +62,7 @@ mod predicate;
 mod promote;
 mod promotion_ledger;
 pub mod read_limited;
+mod reflection;
 mod render_entry;
 mod resolve;
 mod review_proposal;
@@ -385,6 +386,7 @@ async fn dispatch(
         | Verb::Hook(_)
         | Verb::Eval(_)
         | Verb::Generate(_)
+        | Verb::Schema(_)
         | Verb::Identity(_)
         | Verb::Mcp(_) => {
             unreachable!("the application runs these itself")
@@ -393,6 +395,7 @@ async fn dispatch(
         Verb::Stop => stop::stop(client, home, progress).await,
         Verb::Ui(args) => args.run(client, terminal, home, progress).await,
         Verb::Add(add) => add.run(client, editor).await,
+        Verb::Compound(args) => args.add().run(client, editor).await,
         Verb::Edit(edit) => edit.run(client, editor, ask).await,
         Verb::Archive(archive) => archive.run(client).await,
         Verb::Forget(forget) => forget.run(client, ask, progress).await,
@@ -400,6 +403,7 @@ async fn dispatch(
         Verb::Briefing(briefing) => briefing.run(client).await,
         Verb::Insights(verb) => verb.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
+        Verb::Links(links) => links.run(client).await,
         Verb::List(list) => list.run(client, terminal, &program).await,
         Verb::Playbook(verb) => verb.run(client, editor, ask).await,
         Verb::Task(verb) => verb.run(client).await,
