@@ -191,7 +191,11 @@ fn typed_links_form_a_graph_that_is_read_in_both_directions() {
     assert_eq!(links(&[&auth, "--links", "--relation", "uses"]).0, Some(2));
     let by_verb = |words: &[&str]| scene.done(&[&["links"], words].concat());
     let by_show = |words: &[&str]| scene.done(&[&["show", "--links"], words].concat());
-    for words in [&[web.as_str()][..], &[&store, "--depth", "2"], &[&auth, "--relation", "uses"]] {
+    for words in [
+        &[web.as_str()][..],
+        &[store.as_str(), "--depth", "2"],
+        &[auth.as_str(), "--relation", "uses"],
+    ] {
         assert_eq!(by_verb(words), by_show(words), "{words:?}");
     }
     let said = printed(&scene.run(&["show", &web, "--links"]));
