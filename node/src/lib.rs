@@ -420,6 +420,7 @@ fn ask_node(
 fn without_home(verb: &Verb, global: &Global) -> Result<Option<u8>, ProgramError> {
     let reply = match verb {
         Verb::Generate(verb) => verb.run()?,
+        Verb::Schema(args) => Some(args.run()?),
         Verb::Backup(BackupVerb::Verify { file }) => Some(backup_file::verify(file)?),
         _ => None,
     };

@@ -16,12 +16,10 @@ mod performance;
 pub use facts::{EntryInsightFacts, EntryPair, InsightFacts, PeerInsightFacts, TaskInsightFacts};
 pub use params::{EvaporationParams, Params, StagnationParams};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Most insights of one rule.
+/// Most insights of one rule that the operator did not dismiss.
 pub const RULE_INSIGHTS_MAX: usize = 20;
-/// Most pieces of evidence that one insight lists.
-pub const EVIDENCE_MAX: usize = 64;
 /// Characters of a tag or a strategy that the text of an insight shows.
 const NAME_CHARACTERS_MAX: usize = 48;
 
@@ -214,7 +212,7 @@ pub struct Insight {
     pub subject: String,
     /// The matter in one sentence.
     pub text: String,
-    /// The evidence, at most [`EVIDENCE_MAX`] pieces.
+    /// The evidence; all of it, because a dismissal covers each piece.
     pub evidence: Vec<InsightEvidence>,
     /// The suggested action in one sentence.
     pub action: String,
@@ -223,9 +221,14 @@ pub struct Insight {
 }
 
 /// The insights of a workspace: the most severe first, then the first of each rule before the
-/// second of any rule.
+/// second of any rule. Of each rule the [`RULE_INSIGHTS_MAX`] most severe ones that are not
+/// dismissed, and all that are: a dismissed insight takes the place of no other.
 #[must_use]
-pub fn insights(facts: &InsightFacts, params: &Params) -> Vec<Insight> {
+pub fn insights(
+    facts: &InsightFacts,
+    params: &Params,
+    is_dismissed: impl Fn(&Insight) -> bool,
+) -> Vec<Insight> {
     let found = [
         knowledge::confidence_decline(&facts.entries, params),
         knowledge::contradictions(&facts.entries, &facts.related, params),
@@ -243,11 +246,19 @@ pub fn insights(facts: &InsightFacts, params: &Params) -> Vec<Insight> {
     ];
     let mut placed: Vec<(usize, Insight)> = Vec::new();
     for mut of_rule in found {
-        of_rule.truncate(RULE_INSIGHTS_MAX);
-        of_rule.iter_mut().for_each(|insight| insight.evidence.truncate(EVIDENCE_MAX));
-        // Within a rule the severities may differ; the place counts within one severity.
+        // Sort before the cut: a rule may find its most severe insight last.
         of_rule.sort_by_key(|insight| insight.severity);
-        placed.extend(of_rule.into_iter().enumerate());
+        let (dismissed, mut open): (Vec<Insight>, Vec<Insight>) =
+            of_rule.into_iter().partition(&is_dismissed);
+        open.truncate(RULE_INSIGHTS_MAX);
+        for part in [open, dismissed] {
+            let mut places: BTreeMap<InsightSeverity, usize> = BTreeMap::new();
+            for insight in part {
+                let next = places.entry(insight.severity).or_default();
+                placed.push((*next, insight));
+                *next += 1;
+            }
+        }
     }
     placed.sort_by_key(|(place, insight)| (insight.severity, *place, insight.rule));
     placed.into_iter().map(|(_, insight)| insight).collect()

@@ -4,6 +4,7 @@ import re
 
 import sample_data
 from browser import expect_no_problems, show
+from conformance import conforms
 from node import Node, wait_for
 
 EMPTY_VIEWS = ["search", "entries", "briefing", "inbox", "tasks", "usage", "peers", "playbooks"]
@@ -66,6 +67,7 @@ def check_dismissal(page, node, item):
 
 def check_dedup(page, node):
     """Equal texts are merged after a preview only, and the merge can be undone."""
+    conforms("S004-65")
     made = [node.post("/v1/entries", entry) for entry in sample_data.EQUAL]
     merged = lambda: [one for one in made if node.get(f"/v1/entries/{one['id']}").get("merged_into")]
     show(page, "briefing")
@@ -81,6 +83,7 @@ def check_dedup(page, node):
 
 def check_stale(page, node):
     """The chosen entries are archived after a preview, and restored by Undo."""
+    conforms("S004-65")
     code = node.post("/v1/entries", sample_data.OUTDATED)["code"]
     status = lambda: node.get(f"/v1/entries/{code}")["status"]
     # An entry becomes stale after a day at the earliest, so the list of stale entries is a sample.
@@ -109,6 +112,7 @@ def check_stale(page, node):
 
 def check_promotion(page, node):
     """An episode is promoted with a reason, which the ledger keeps and shows."""
+    conforms("S004-65")
     reason = "Seen in two incidents"
     ledger = lambda: [one["reason"] for one in node.get("/v1/promotions")["promotions"]]
     show(page, "briefing")

@@ -405,6 +405,11 @@ const TABLES_SINCE: [(u32, &[&str]); 8] = [
     (9, &["dismissed"]),
 ];
 
+/// The schema of the newest tables.
+pub fn newest_schema() -> u32 {
+    TABLES_SINCE.iter().map(|(since, _)| *since).max().expect("there are tables")
+}
+
 /// Downgrades the closed store on a disk to an older schema: removes the tables that were added
 /// later, and sets the version number.
 pub fn downgrade(disk: &Disk, to: u32) {

@@ -226,9 +226,7 @@ fn known(home: &Path) {
 
 #[test]
 fn tag_and_thread_filters_are_shown_and_applied() {
-    conforms("S004-121");
     conforms("S004-124");
-    conforms("C-11");
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
     known(&home);

@@ -1,16 +1,20 @@
 //! The gate of `docs/conformance.md`: every statement of the seeds has a row, and every row that
 //! claims `works` names a test that calls `conforms` with its id.
 //!
-//! The calls are read from the sources. Only a call that stands alone in the body of a `#[test]`
-//! function counts: such a call runs whenever the test passes. The rules are pure functions, tried on
-//! this repository and on planted violations.
+//! The calls are read from the sources, also from the checks of the page in Python. Only a call that
+//! stands alone in the body of a `#[test]` function counts, or in a check that `check_page.py` runs:
+//! such a call runs whenever the test passes. The rules are pure functions, tried on this repository
+//! and on planted violations.
 
 use crate::support::conformance::{Statement, statements};
-use klnode_tests::repo_source::{Source, Violation, assert_none, repository, split};
+use klnode_tests::repo_source::{ROOT, Source, Violation, assert_none, repository, split};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 const PAGE: &str = "docs/conformance.md";
+/// The folder with the checks of the page, and the program that runs them.
+const PAGE_CHECKS: &str = "tests/page";
+const PAGE_RUNNER: &str = "check_page.py";
 /// The states of a row.
 const STATES: [&str; 3] = ["works", "differs", "not built"];
 
@@ -39,7 +43,8 @@ struct Call {
 fn every_statement_has_a_row_and_every_row_that_works_has_a_test() {
     let sources = &repository().sources;
     let page = sources.iter().find(|source| source.path == PAGE).expect("the page exists");
-    let (rows, calls) = (rows(&page.text), sources.iter().flat_map(calls).collect::<Vec<_>>());
+    let rows = rows(&page.text);
+    let calls: Vec<Call> = sources.iter().flat_map(calls).chain(calls_of_page_checks()).collect();
     let mut violations = unknown_calls(&statements(), &calls);
     violations.extend(wrong_rows(&statements(), &rows));
     violations.extend(unproved_rows(&rows, &calls));
@@ -93,6 +98,42 @@ fn calls(source: &Source) -> Vec<Call> {
         }
         depth += line.matches('{').count();
         depth = depth.saturating_sub(line.matches('}').count());
+    }
+    found
+}
+
+/// The calls in the checks of the page.
+fn calls_of_page_checks() -> Vec<Call> {
+    let folder = std::path::Path::new(ROOT).join(PAGE_CHECKS);
+    let runner = std::fs::read_to_string(folder.join(PAGE_RUNNER)).expect("it is there");
+    let files = std::fs::read_dir(&folder).expect("it is a folder").map(|file| file.unwrap());
+    let mut names: Vec<String> =
+        files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
+    names.retain(|name| name.ends_with(".py"));
+    names.sort();
+    let read = |name: String| {
+        let text = std::fs::read_to_string(folder.join(&name)).expect("it is text");
+        python_calls(&Source::new(&format!("{PAGE_CHECKS}/{name}"), &text), &runner)
+    };
+    names.into_iter().flat_map(read).collect()
+}
+
+/// The calls in one file of checks. A call counts if it is in the body of a function that the runner
+/// calls.
+fn python_calls(source: &Source, runner: &str) -> Vec<Call> {
+    let name = source.path.rsplit('/').next().unwrap_or_default();
+    let module = name.trim_end_matches(".py");
+    let (mut check, mut found) = (None::<&str>, Vec::new());
+    for (at, line) in source.text.lines().enumerate() {
+        if let Some(rest) = line.strip_prefix("def ") {
+            check = rest.split('(').next();
+        }
+        let call = line.trim_start().strip_prefix("conforms(\"");
+        let Some(id) = call.and_then(|rest| rest.strip_suffix("\")")) else { continue };
+        let is_in_body = line.starts_with("    conforms(");
+        let is_run = |check: &&str| is_in_body && runner.contains(&format!("{module}.{check}("));
+        let test = check.filter(is_run).map(|check| format!("{module}::{check}"));
+        found.push(Call { path: source.path.clone(), line: at + 1, test, id: id.to_owned() });
     }
     found
 }
@@ -225,6 +266,19 @@ mod planted_violations {
                 "tests/suite/scene.rs:9 conforms(\"S1-3\") may be skipped",
             ]
         );
+    }
+
+    #[test]
+    fn a_call_in_a_check_counts_if_the_runner_calls_it() {
+        let text = "def check_one(page):\n    conforms(\"S1-1\")\n    if page:\n        conforms(\"S1-2\")\n\
+            def check_two(page):\n    conforms(\"S1-2\")\n";
+        let source = Source::new("tests/page/some_checks.py", text);
+        let found = python_calls(&source, "steps = [lambda: some_checks.check_one(page)]\n");
+        let found: Vec<(String, Option<String>)> =
+            found.into_iter().map(|call| (call.id, call.test)).collect();
+        let one = |id: &str, test: Option<&str>| (id.to_owned(), test.map(str::to_owned));
+        let first = one("S1-1", Some("some_checks::check_one"));
+        assert_eq!(found, [first, one("S1-2", None), one("S1-2", None)]);
     }
 
     #[test]

@@ -9,8 +9,9 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::NewEntry;
-use klnode_tests::test_engine::lesson;
+use klnode_tests::test_engine::{lesson, newest_schema};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn norm(title: &str) -> NewEntry {
@@ -162,6 +163,17 @@ fn a_norm_is_written_with_its_kind() {
             (&shown["memory"], &shown["registers"]["sub_type"]),
             (&json!("procedural"), &json!(kind))
         );
+        // The command of Decapod gives the kind to an object that names none.
+        let object = json!({"id": format!("norm.{kind}.001"), "rule": format!("Rule of {kind}")});
+        let object = object.to_string();
+        let words = ["knowledge", "add", "--type", "procedural", "--norm-type", kind];
+        let more = ["--evidence", "doc:team", "--content", &object];
+        scene.done(&[&words[..], &more].concat());
+        let list = ["knowledge", "list", "--type", "procedural", "--norm-type", kind];
+        let listed = scene.done(&list);
+        let titles = listed["entries"].as_array().unwrap().iter().map(|one| text(&one["title"]));
+        let titles: BTreeSet<String> = titles.collect();
+        assert_eq!(titles, [format!("A norm of {kind}"), format!("Rule of {kind}")].into());
     }
 }
 
@@ -348,7 +360,7 @@ fn the_example_norms_can_be_added_and_keep_every_rule() {
 #[test]
 fn a_home_of_an_older_schema_is_read_and_written() {
     conforms("S001-57");
-    for schema in 1..=6 {
+    for schema in 1..newest_schema() {
         let mut node = days_ago(1);
         let old = node.create("about zqschema").to_string();
         let scene = Scene::of_schema(node, schema);
@@ -403,7 +415,35 @@ fn a_schema_of_a_norm_describes_the_entries_that_are_accepted() {
     }
     let all = scene.done(&["generate", "schema"]);
     assert_eq!(all["$defs"]["norm/commit"]["properties"]["sub_type"]["const"], "commit");
+    assert_eq!(scene.done(&["schema"]), all);
+    let commit = scene.done(&["schema", "norm/commit"]);
+    assert_eq!(commit, scene.done(&["generate", "schema", "norm/commit"]));
     assert!(scene.refused(&["generate", "schema", "poem"], 2).contains("norm/commit"));
+    assert!(scene.refused(&["schema", "poem"], 2).contains("norm/commit"));
+}
+
+#[test]
+fn the_health_report_is_written_to_a_file_in_any_case() {
+    conforms("S001-35");
+    let scene = Scene::with(&["tuning.audit.friction_max=1"]);
+    let file = scene.folder().join("latest.json");
+    let words = ["check", "limits", "--report", file.to_str().unwrap()];
+    let report = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let printed = scene.done(&words);
+    assert_eq!(report(), printed["limits"]);
+    assert_eq!(
+        (&report()["well"], report()["measures"].as_array().unwrap().len()),
+        (&json!(true), 6)
+    );
+    for text in ["CI is slow", "The linter hangs"] {
+        scene.done(&["task", "friction", "record", text, "--kind", "tool_error"]);
+    }
+    let output = scene.run(&words);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(report()["well"], false, "the report is replaced");
+    let missing = scene.folder().join("nowhere/latest.json");
+    let told = scene.refused(&["check", "limits", "--report", missing.to_str().unwrap()], 1);
+    assert!(told.contains("Cannot write the report to"), "{told}");
 }
 
 #[test]

@@ -92,12 +92,15 @@ fn a_weak_foreign_entry_is_held_back_or_rejected_and_stays_readable() {
 }
 
 #[test]
-fn a_filter_for_a_peer_chooses_by_confidence_and_type() {
+fn a_filter_for_a_peer_chooses_by_confidence_type_and_tag() {
+    conforms("S004-121");
     conforms("S004-122");
     conforms("S004-123");
+    conforms("C-11");
     for (flag, value, more, expected) in [
         ("--min-confidence", "0.52", &[][..], "a proven lesson"),
         ("--type", "skill", &["--type", "skill"], "a skill"),
+        ("--allow-tag", "go", &["--tag", "go/errors"], "a tagged lesson"),
     ] {
         let (here, there) = members();
         let key = there.key();

@@ -61,8 +61,16 @@ fn an_entry_without_a_checkable_condition_fades_with_time() {
     conforms("S002-16");
     conforms("S002-33");
     let mut node = days_ago(85);
-    let old = node.create("how the zqfade gateway retries").to_string();
+    let old = node.create("how the zqfade gateway retries");
+    for _ in 0..10 {
+        node.succeed(old);
+    }
+    let old = old.to_string();
     let scene = Scene::of(node);
+    // Ten successes gave a mean of 15/20; of each a fifth is left.
+    let shown = scene.show(&old);
+    near(&shown["alpha"], 5.0 + 10.0 * 0.98_f64.powi(85), 0.05);
+    assert!(shown["mean"].as_f64().unwrap() < 0.6, "{shown}");
     let tree = Tree::new(&["src/lib.rs"]);
     tree.write("src/lib.rs", b"");
     let words = ["add", "--title", "How the zqfade gateway drains", "--content", "By hand."];

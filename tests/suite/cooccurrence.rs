@@ -4,6 +4,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::process::{done, printed, run, text};
+use crate::support::scene::near;
 use crate::tasks::{begin, end, serve};
 use klnode_config::Config;
 use klnode_crdt::ids::{EntryId, TaskId};
@@ -178,11 +179,9 @@ fn a_pass_over_the_pairs_removes_decayed_ones_and_finds_clusters() {
     // Five pairs, each in both directions.
     assert_eq!((first.examined, first.is_through), (10, true));
     assert_eq!(faded(&first), [(old.min(gone), old.max(gone))]);
-    assert_eq!(
-        maintenance.clusters(),
-        [often.to_vec()],
-        "two that co-occurred once are no cluster"
-    );
+    let clusters = maintenance.clusters();
+    assert_eq!(clusters.len(), 1, "two that co-occurred once are no cluster: {clusters:?}");
+    assert_eq!((&clusters[0].entries, clusters[0].is_dense()), (&often.to_vec(), false));
     assert_eq!(is_paired(&node, old, gone), [true, true], "a pass itself writes nothing");
     node.run(Command::Maintenance(Box::new(first.act))).unwrap();
     assert_eq!(is_paired(&node, old, gone), [false, false]);
@@ -208,20 +207,64 @@ fn maintain_pairs_reports_its_count_and_the_list_names_clusters() {
     });
     made.sort();
     let entries = made.clone().map(|(id, _)| EntryId::from_hex(&id).unwrap());
-    for _ in 0..SERVED_TIMES {
+    // Three others were served together less often: their pairs have a weight of 1.05^14 = 1.98.
+    let fewer = ["threads", "sockets", "timers"].map(|title| {
+        let words = ["add", "--title", title, "--content", "Close it.", "--evidence", "doc:notes"];
+        EntryId::from_hex(&text(&done(home, &words)["id"])).unwrap()
+    });
+    for times in 0..SERVED_TIMES {
         node.engine.submit_blocking(answered(&entries, None)).unwrap();
+        if times < 15 {
+            node.engine.submit_blocking(answered(&fewer, None)).unwrap();
+        }
     }
     let clusters = || done(home, &["maintain", "list"])["clusters"].clone();
     assert_eq!(clusters(), json!([]), "no pass has run yet");
     let kept = done(home, &["maintain", "pairs"])["services"].clone();
     assert_eq!(kept.as_array().map(Vec::len), Some(1), "only this service ran: {kept}");
     let counts = ["service", "examined", "faded"].map(|name| kept[0][name].clone());
-    assert_eq!(counts, [json!("pairs"), json!(6), json!(0)]);
+    assert_eq!(counts, [json!("pairs"), json!(12), json!(0)]);
     let named = made.clone().map(|(id, code)| json!({"id": id, "code": code}));
-    assert_eq!(clusters(), json!([{"entries": named}]));
+    let found = clusters();
+    assert_eq!(found.as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!((&found[0]["entries"], &found[0]["dense"]), (&json!(named), &json!(false)));
+    near(&found[0]["mean_weight"], 1.05_f64.powi(SERVED_TIMES as i32 - 1), 0.02);
     let codes = made.map(|(_, code)| code).join(", ");
     let listed = printed(&run(home, &["maintain", "list"]));
-    assert!(listed.contains(&format!("\nServed together: {codes}\n")), "{listed}");
+    let line = format!("\nServed together: {codes}  (mean weight 2.1)\n");
+    assert!(listed.contains(&line), "{listed}");
+}
+
+#[test]
+fn a_cluster_of_five_entries_with_a_mean_weight_above_3_is_dense() {
+    conforms("S004-77");
+    conforms("S004-139");
+    let node = typed_at();
+    let home = node.socket.parent().unwrap();
+    let add = |title: &str| {
+        let words = ["add", "--title", title, "--content", "Bound it.", "--evidence", "doc:notes"];
+        EntryId::from_hex(&text(&done(home, &words)["id"])).unwrap()
+    };
+    let five = ["parsers", "caches", "queues", "threads", "sockets"].map(add);
+    let four = ["timers", "logs", "pipes", "locks"].map(add);
+    let serve = |times: usize| {
+        for _ in 0..times {
+            node.engine.submit_blocking(answered(&five, None)).unwrap();
+            node.engine.submit_blocking(answered(&four, None)).unwrap();
+        }
+        done(home, &["maintain", "pairs"]);
+        let found = done(home, &["maintain", "list"])["clusters"].clone();
+        let found = found.as_array().unwrap().iter();
+        let of = |cluster: &Value| {
+            (cluster["entries"].as_array().unwrap().len(), cluster["dense"].as_bool().unwrap())
+        };
+        found.map(of).collect::<Vec<(usize, bool)>>()
+    };
+    // 1.05^19 is 2.5, and 1.05^25 is 3.4.
+    assert_eq!(serve(20), [(5, false), (4, false)]);
+    assert_eq!(serve(6), [(5, true), (4, false)]);
+    let listed = printed(&run(home, &["maintain", "list"]));
+    assert!(listed.contains("(mean weight 3.4, dense: one entry could replace them)"), "{listed}");
 }
 
 #[test]

@@ -1,10 +1,17 @@
 //! The routes and shapes of `FormicOS` under `/api/v1/`: the same data, gate and marks as `/v1/`.
 
 use crate::support::conformance::conforms;
+use crate::support::process::{eventually, text};
+use crate::support::scene::Scene;
+use klnode_crdt::ids::EntryId;
+use klnode_engine::Command;
 use klnode_server::Limits;
+use klnode_store::row_types::ServedRow;
+use klnode_tests::team_fixture::Team;
 use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::os::unix::net::UnixStream;
 
 /// A node with one tagged entry, and the id of the entry.
 fn node() -> (Served, String) {
@@ -51,7 +58,7 @@ fn knowledge_is_listed_found_and_shown_in_the_shapes_of_formicos() {
         "status": "candidate", "polarity": "positive", "title": "About zqroute",
         "content": "Bound every queue.", "domains": ["queues"], "conf_alpha": 5.0,
         "conf_beta": 5.0, "confidence": 0.5, "decay_class": "ephemeral", "thread_id": "fix",
-        "workspace_id": "main", "created_at": item["created_at"],
+        "workspace_id": "main", "created_at": item["created_at"], "gate": "open",
     });
     assert_eq!(*item, golden);
     let created = item["created_at"].as_str().unwrap();
@@ -215,5 +222,148 @@ fn a_program_over_tcp_needs_the_token_for_these_routes_too() {
     for path in ["/api/v1/knowledge", "/api/v1/briefing/main"] {
         let answer = klnode_tests::test_server::ask(node.connect_tcp(), "GET", path, &[], b"");
         assert_eq!(answer.status, 401, "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn texts_that_the_gate_excludes_are_not_in_these_answers() {
+    let mut team = Team::gather();
+    let shut = team.carol.create("About zqshut queues").to_string();
+    let untried = team.alice.create_in(team.shared.id, "About zqmember queues").to_string();
+    team.exchange();
+    let scene = Scene::of(team.node);
+    let own = scene.done(&["show", &scene.add("About zqown queues", "Bound them.", &[])]);
+    let words = ["add", "--title", "About zqheld pools", "--workspace", "team", "--content"];
+    let leak = ["Ask db1.prod.internal first.", "--evidence", "url:https://db1.prod.internal/x"];
+    let held = scene.done(&[&words[..], &leak].concat());
+    assert_eq!(held["held"], true, "{held}");
+    let get = |path: &str| {
+        let stream = UnixStream::connect(scene.home().join("klnode.sock")).unwrap();
+        let answer = klnode_tests::test_server::ask(stream, "GET", path, &[], b"");
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        answer.json()
+    };
+    let list = get("/api/v1/knowledge");
+    assert_eq!(list["total"], 4, "{list}");
+    let listed = |id: &str| {
+        let items = list["items"].as_array().unwrap();
+        items.iter().find(|item| item["id"] == id).cloned().unwrap_or_else(|| panic!("{list}"))
+    };
+    let held = text(&held["id"]);
+    let own = text(&own["id"]);
+    for (id, gate, is_untried) in [
+        (&shut, "shut", json!(true)),
+        (&held, "held", Value::Null),
+        (&untried, "last_places", json!(true)),
+        (&own, "open", Value::Null),
+    ] {
+        let item = get(&format!("/api/v1/knowledge/{id}"));
+        assert_eq!(item, listed(id));
+        assert_eq!((&item["gate"], &item["untried"]), (&json!(gate), &is_untried), "{item}");
+        let is_shown = matches!(gate, "open" | "last_places");
+        for field in ["title", "content"] {
+            assert_eq!(item[field] != "", is_shown, "{field}: {item}");
+        }
+        let origin = get(&format!("/api/v1/knowledge/{id}/provenance")).to_string();
+        let origin = origin.to_lowercase();
+        assert_eq!(origin.contains("queues") || origin.contains("db1.prod"), is_shown, "{origin}");
+    }
+}
+
+#[test]
+fn an_item_that_was_listed_or_shown_is_confirmed_as_primed() {
+    let class = |path: &str| {
+        let (node, id) = node();
+        if !path.is_empty() {
+            get(&node, &path.replace("ID", &id));
+        }
+        let task = post(&node, "/v1/tasks", &json!({"agent": "builder", "goal": "use it"}));
+        let task = text(&task["task"]);
+        text(&post(&node, &format!("/v1/entries/{id}/confirm?task={task}"), &json!({}))["class"])
+    };
+    assert_eq!(class(""), "independent");
+    assert_eq!(class("/api/v1/knowledge"), "primed");
+    assert_eq!(class("/api/v1/knowledge/ID"), "primed");
+}
+
+#[test]
+fn an_insight_of_the_briefing_suggests_a_colony() {
+    conforms("S004-97");
+    let (node, _) = node();
+    let mut weak = Vec::new();
+    for title in ["Drain before shutdown", "One consumer each", "Poll in batches"] {
+        let new = json!({"title": title, "content": "It holds.", "tags": ["zqgap"],
+                         "evidence": ["doc:notes"]});
+        let id = text(&post(&node, "/v1/entries", &new)["id"]);
+        for _ in 0..3 {
+            let task = post(&node, "/v1/tasks", &json!({"agent": "builder", "goal": "use it"}));
+            let harm = json!({"outcome": "failure", "task": task["task"]});
+            post(&node, &format!("/v1/entries/{id}/observations"), &harm);
+        }
+        weak.push(id);
+    }
+    let briefing = get(&node, "/api/v1/briefing/main");
+    let insights = briefing["insights"].as_array().unwrap();
+    let gap = insights.iter().find(|one| one["category"] == "coverage");
+    let gap = gap.unwrap_or_else(|| panic!("{briefing}"));
+    let golden = json!({
+        "id": gap["id"], "severity": "attention", "category": "coverage", "title": "coverage_gap",
+        "detail": "Coverage gap in tag \"zqgap\": 3 of 3 entries have 3 or more prediction errors.",
+        "affected_entries": gap["affected_entries"],
+        "suggested_action": "Find out what was asked about \"zqgap\", and write it down.",
+        "suggested_colony": {
+            "task": "Research the tag \"zqgap\": the entries do not answer questions",
+            "caste": "researcher",
+        },
+    });
+    assert_eq!(*gap, golden);
+    let affected = gap["affected_entries"].as_array().unwrap();
+    let affected: BTreeSet<String> = affected.iter().map(text).collect();
+    assert_eq!(affected, weak.into_iter().collect());
+}
+
+#[test]
+fn the_tier_full_names_merged_entries_and_the_cluster() {
+    conforms("S004-39");
+    let (node, _) = node();
+    let add = |title: &str| {
+        let new = json!({"title": title, "content": "Bound it.", "evidence": ["doc:notes"]});
+        text(&post(&node, "/v1/entries", &new)["id"])
+    };
+    let same = [add("About zqfull parsers"), add("About zqfull parsers")];
+    let more = [add("About zqfull caches"), add("About zqfull queues")];
+    let maintain = |service: &str| {
+        let done = post(&node, "/v1/upkeep/run", &json!({"service": service}));
+        (done["through"] == true && done["waits_for"].is_null()).then_some(())
+    };
+    let result = |title: &str| {
+        let found = get(&node, "/api/v1/knowledge/search?q=zqfull&tier=full");
+        let results = found["results"].as_array().unwrap().iter();
+        results.cloned().find(|one| one["title"] == title)
+    };
+    let merged = eventually("the equal entries are merged", || {
+        maintain("duplicates");
+        let item = result("About zqfull parsers")?;
+        (!item["merged_from"].is_null()).then_some(item)
+    });
+    let survivor = text(&merged["id"]);
+    let other = same.iter().find(|id| **id != survivor).unwrap();
+    assert_eq!(merged["merged_from"], json!([other]));
+    assert!(merged["cooccurrence_cluster"].is_null(), "{merged}");
+    let cluster: Vec<EntryId> =
+        [&survivor, &more[0], &more[1]].map(|id| EntryId::from_hex(id).unwrap()).to_vec();
+    for _ in 0..16 {
+        let row = ServedRow { entries: cluster.clone(), query: "what".into(), ..<_>::default() };
+        node.engine.submit_blocking(Command::Served(row)).unwrap();
+    }
+    eventually("the pairs are examined", || maintain("pairs"));
+    let item = result("About zqfull parsers").unwrap();
+    let found: BTreeSet<String> =
+        item["cooccurrence_cluster"].as_array().unwrap().iter().map(text).collect();
+    assert_eq!(found, more.clone().into());
+    assert_eq!((&item["conf_alpha"], &item["content"]), (&json!(5.0), &json!("Bound it.")));
+    let shown = get(&node, &format!("/api/v1/knowledge/{survivor}"));
+    for field in ["merged_from", "cooccurrence_cluster"] {
+        assert_eq!(shown[field], item[field], "{field}");
     }
 }

@@ -162,6 +162,8 @@ fn rules_about_entries_fire_on_their_scenes_and_not_on_near_misses() {
     let line = text(&briefing["text"]).lines().nth(2).unwrap().to_owned();
     let id = text(&contradictions[0]["id"]);
     assert!(line.starts_with(&format!("- [action_required] {id}: ")), "{line}");
+    let again = scene.done(&["briefing"]);
+    assert_eq!((&again["text"], &again["insights"]), (&briefing["text"], &briefing["insights"]));
     let small = scene.done(&["briefing", "--budget", "100"]);
     assert!(small["insights"].is_null() && small["tokens"].as_u64().unwrap() <= 100, "{small}");
 
@@ -291,4 +293,73 @@ fn a_contradiction_is_an_insight_only_between_verified_entries() {
         scene.succeed(code, 6);
     }
     assert_eq!(of_rule(&scene, 2).len(), 1);
+}
+
+#[test]
+fn a_success_of_today_is_no_decline_of_a_confidence_that_fell_long_ago() {
+    conforms("S004-81");
+    let mut node = days_ago(22);
+    let long_ago = node.create_new(tagged("fell before this week", &[], &[]));
+    let lately = node.create_new(tagged("fell in this week", &[], &[]));
+    succeed(&mut node, long_ago, 30);
+    node.wait_days(4);
+    succeed(&mut node, lately, 30);
+    node.wait_days(18);
+    succeed(&mut node, long_ago, 1);
+    let declines = of_rule(&Scene::of(node), 1);
+    assert_eq!(declines.len(), 1, "{declines:?}");
+    assert_eq!(ids(&declines[0]), hex(&[lately]));
+}
+
+#[test]
+fn decay_recommendations_follow_success_and_the_marks_of_the_operator() {
+    conforms("S004-92");
+    let mut node = days_ago(1);
+    let mut of_tag = |tag: &str, class: &str, count: usize| {
+        let class = [(Register::DECAY_CLASS, class)];
+        let new = |number: usize| tagged(&format!("{tag} {number}"), &[tag], &class);
+        (0..count).map(|number| node.create_new(new(number))).collect::<Vec<EntryId>>()
+    };
+    let holds = of_tag("holds", "ephemeral", 5);
+    let few = of_tag("few", "ephemeral", 4);
+    let hidden = of_tag("hidden", "permanent", 5);
+    for entry in holds.iter().chain(&few) {
+        succeed(&mut node, *entry, 10);
+    }
+    let scene = Scene::of(node);
+    let slower = of_rule(&scene, 12);
+    assert_eq!(slower.len(), 1, "four entries are too few: {slower:?}");
+    is(&slower[0], "evaporation", "info");
+    assert_eq!(ids(&slower[0]), hex(&holds));
+    assert!(text(&slower[0]["action"]).contains("from ephemeral to stable"), "{slower:?}");
+    scene.done(&["mark", &hidden[0].to_string(), "--mute"]);
+    assert_eq!(of_rule(&scene, 12).len(), 1, "one of five is hidden");
+    scene.done(&["mark", &hidden[1].to_string(), "--wrong"]);
+    let both = of_rule(&scene, 12);
+    let faster = both.iter().find(|one| ids(one) == hex(&hidden));
+    let faster = faster.unwrap_or_else(|| panic!("two of five are hidden: {both:?}"));
+    assert!(text(&faster["action"]).contains("from permanent to stable"), "{faster}");
+}
+
+#[test]
+fn the_21st_insight_of_a_rule_is_listed_after_20_are_dismissed() {
+    let (here, there) = (Peer::start(), Peer::start());
+    there.json(&["peer", "join", &here.ticket(&["team"])]);
+    let tags: Vec<String> = (0..25).map(|number| format!("area-{number:02}")).collect();
+    let mut words = vec!["--workspace", "team"];
+    tags.iter().for_each(|tag| words.extend(["--tag", tag]));
+    here.add("bound the zqqueue", &words);
+    let inbound = || -> Vec<String> {
+        let list = there.json(&["insights", "list", "--workspace", "team"]);
+        let all = list["insights"].as_array().unwrap().clone();
+        all.iter().filter(|one| one["rule"] == 7).map(|one| text(&one["id"])).collect()
+    };
+    let first = eventually("the entry arrives", || Some(inbound()).filter(|all| !all.is_empty()));
+    assert_eq!(first.len(), 20);
+    for id in &first {
+        there.json(&["insights", "dismiss", id, "--workspace", "team"]);
+    }
+    let rest = inbound();
+    assert_eq!(rest.len(), 5, "{rest:?}");
+    assert!(rest.iter().all(|id| !first.contains(id)), "{rest:?}");
 }

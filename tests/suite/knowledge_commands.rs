@@ -1,9 +1,12 @@
 //! `klnode knowledge`: the commands of Decapod, with the three tests of its description.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{printed, text, told};
-use crate::support::scene::Scene;
+use crate::support::process::{eventually, printed, text, told};
+use crate::support::scene::{Scene, days_ago};
+use klnode_engine::Command;
+use klnode_store::row_types::ServedRow;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn entity(id: &str) -> Value {
     json!({
@@ -77,6 +80,46 @@ fn a_norm_without_evidence_is_refused_and_one_with_evidence_is_kept() {
 }
 
 #[test]
+fn reflect_reports_duplicates_contradictions_and_proposed_links() {
+    conforms("S001-29");
+    let mut node = days_ago(1);
+    let titles = ["Drain the queue", "Key the cache", "Count the threads"];
+    let served = titles.map(|title| node.create(title));
+    for _ in 0..20 {
+        let entries = served.to_vec();
+        let row = ServedRow { query: "what".into(), entries, ..ServedRow::default() };
+        node.run(Command::Served(row)).unwrap();
+    }
+    let scene = Scene::of(node);
+    let same = [(); 2].map(|()| scene.add("Pin the linker version", "Builds differ.", &[]));
+    for (title, polarity) in
+        [("Retry POST requests", "positive"), ("Do not retry POST requests", "negative")]
+    {
+        let more = ["--tag", "billing", "--tag", "http", "--polarity", polarity];
+        scene.add(title, &format!("{title} to the billing service after a timeout."), &more);
+    }
+    // The index may be behind the last entries, which are examined by the next run.
+    let report = eventually("both pairs are found", || {
+        let report = scene.done(&["knowledge", "reflect"]);
+        let count = |part: &str| report[part].as_array().unwrap().len();
+        (count("merged") == 1 && count("contradictions") == 1).then_some(report)
+    });
+    let merged = report["merged"][0]["entries"].as_array().unwrap();
+    let merged: BTreeSet<String> = merged.iter().map(|entry| text(&entry["code"])).collect();
+    assert_eq!(merged, same.into());
+    let links = report["links"].as_array().unwrap();
+    assert_eq!(links.len(), 2, "{report}");
+    for link in links {
+        let command = text(&link["command"]);
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        scene.done(&words);
+    }
+    assert_eq!(scene.done(&["knowledge", "reflect"])["links"], json!([]), "they are linked");
+    let said = scene.said(&["knowledge", "reflect"]);
+    assert!(said.contains("     1 contradictions"), "{said}");
+}
+
+#[test]
 fn friction_leaves_episodic_memory_only_with_evidence_and_an_approval() {
     conforms("S001-44");
     conforms("S001-53");
@@ -146,6 +189,15 @@ fn typed_links_form_a_graph_that_is_read_in_both_directions() {
     assert_eq!((entries, relations), (Some(3), vec!["depends_on".to_owned(), "uses".to_owned()]));
     assert_eq!(links(&[&store, "--links", "--depth", "2"]).0, Some(3), "against the direction");
     assert_eq!(links(&[&auth, "--links", "--relation", "uses"]).0, Some(2));
+    let by_verb = |words: &[&str]| scene.done(&[&["links"], words].concat());
+    let by_show = |words: &[&str]| scene.done(&[&["show", "--links"], words].concat());
+    for words in [
+        &[web.as_str()][..],
+        &[store.as_str(), "--depth", "2"],
+        &[auth.as_str(), "--relation", "uses"],
+    ] {
+        assert_eq!(by_verb(words), by_show(words), "{words:?}");
+    }
     let said = printed(&scene.run(&["show", &web, "--links"]));
     assert!(said.starts_with(&format!("{web}  uses  {auth}\n")), "{said}");
     assert_eq!(scene.show(&web)["links"][0]["relation"], "uses");

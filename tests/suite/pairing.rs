@@ -171,7 +171,7 @@ fn an_invitation_to_a_personal_workspace_is_refused_without_a_prompt() {
 #[test]
 fn a_workspaces_settings_hold_for_all_members_and_an_override_wins() {
     conforms("S004-147");
-    let (mut here, there) = (Peer::start(), Peer::start());
+    let (mut here, mut there) = (Peer::start(), Peer::start());
     let ticket = here.ticket(&["team"]);
     there.json(&["peer", "join", &ticket]);
     let settings = here.home.join("team.toml");
@@ -205,6 +205,12 @@ fn a_workspaces_settings_hold_for_all_members_and_an_override_wins() {
     let shown = here.json(&["workspace", "show", "team"]);
     assert_eq!(shown["weights"]["semantic"], 0.4);
     assert_eq!(shown["weights_from"], "your override for this workspace");
+    // The weights are stored: after a restart they are the same.
+    there.stop();
+    there.run();
+    let shown = there.json(&["workspace", "show", "team"]);
+    assert_eq!(shown["weights"]["semantic"], 0.48);
+    assert_eq!(there.json(&asked)["weights_from"], "the workspace's settings");
 }
 
 #[test]

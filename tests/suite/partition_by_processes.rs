@@ -87,6 +87,23 @@ fn partitioned_nodes_keep_writing_and_converge() {
     for peer in peers {
         assert_eq!(records(peer, &shared), all, "and nothing changes any more");
     }
+    // A third pairing closes a cycle: each record is stored once, also where it was written.
+    join(&right, &left.ticket(&["--mine"]));
+    let around = left.add("written around the cycle", &[]);
+    for peer in peers {
+        peer.found("written around the cycle", &around);
+        eventually("equal", || {
+            let synced = peer.json(&["peer", "sync"]);
+            let mut states = synced["peers"].as_array()?.iter();
+            states.all(|peer| peer["sync"] == "equal").then_some(())
+        });
+    }
+    let count = |peer: &Peer| peer.json(&["status"])["entries"].as_u64().unwrap();
+    assert_eq!(peers.map(count), [written.len() as u64 + 1; 3]);
+    for peer in peers {
+        assert_eq!(peer.digests(&around), left.digests(&around), "one record, once");
+        assert_eq!(records(peer, &shared), all, "nothing comes back in another form");
+    }
 }
 
 #[test]

@@ -89,7 +89,8 @@ fn embedder() -> (SocketAddr, Receiver<()>) {
     (address, waiting)
 }
 
-/// Returns the same vector for every text of one request, or waits until the client disconnects.
+/// Returns a vector for each text, which says only whether the text is about mail, or waits until the
+/// client disconnects.
 fn answer(stream: TcpStream, left: &Sender<()>) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     let mut length = 0_usize;
@@ -114,7 +115,10 @@ fn answer(stream: TcpStream, left: &Sender<()>) -> io::Result<()> {
         io::copy(&mut stream, &mut io::sink())?;
         return Ok(());
     }
-    let vectors = json!({ "embeddings": vec![[0.6, 0.8]; texts.len()] }).to_string();
+    let is_mail = |text: &Value| ["etters", "mail"].iter().any(|of| text.to_string().contains(of));
+    let vector = |text: &Value| if is_mail(text) { [0.6, 0.8] } else { [0.8, -0.6] };
+    let vectors = texts.iter().map(vector).collect::<Vec<[f64; 2]>>();
+    let vectors = json!({ "embeddings": vectors }).to_string();
     let length = vectors.len();
     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     stream.get_mut().write_all(&[head.as_bytes(), vectors.as_bytes()].concat())
@@ -145,6 +149,22 @@ fn a_node_stops_while_a_search_waits_for_an_embedder() {
         let found = klnode(home.path()).args(["search", "letters", "--json"]).output().unwrap();
         let found: Value = serde_json::from_slice(&found.stdout).ok()?;
         (found["hits"].is_array() && found["fallback"].is_null()).then_some(())
+    });
+    // The vectors of the provider decide: the question has no word of the entry that it finds.
+    let words = ["add", "--title", "Bridges", "--content", "They are long.", "--evidence", "run:2"];
+    let added = klnode(home.path()).args(words).output().unwrap();
+    assert!(added.status.success(), "{}", told(&added));
+    eventually("the entry about mail is first", || {
+        let words = ["search", "mail", "--json", "--deterministic", "--explain"];
+        let found = klnode(home.path()).args(words).output().unwrap();
+        let found: Value = serde_json::from_slice(&found.stdout).ok()?;
+        let semantic = |title: &str| {
+            let hit = found["hits"].as_array()?.iter().find(|hit| hit["title"] == title)?;
+            hit["explain"]["signals"]["semantic"].as_f64()
+        };
+        let is_first = found["hits"][0]["title"] == "Letters";
+        let is_far = semantic("Bridges").is_none_or(|far| Some(far) < semantic("Letters"));
+        (is_first && is_far).then_some(())
     });
     let mut search = klnode(home.path());
     search.args(["search", UNANSWERED]).stdout(Stdio::null()).stderr(Stdio::null());

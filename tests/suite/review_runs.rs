@@ -321,8 +321,15 @@ fn a_solved_problem_is_written_up_with_its_parts() {
         (&shown["title"], &shown["sets"]["anchors"]),
         (&json!("It fails"), &json!(["path:b.rs"]))
     );
-    let hint = crate::support::process::klnode(&scene.home()).arg("compound").output().unwrap();
-    assert!(String::from_utf8_lossy(&hint.stderr).contains("klnode add --solved"));
+    // The verb of the seed takes the same parts.
+    let told = scene.refused(&["compound", "--problem", "The logout hangs."], 2);
+    assert!(told.contains(missing), "{told}");
+    let words = ["compound", "--problem", "The logout hangs. Only under load.", "--tag", "auth"];
+    let code = text(&scene.done(&[&words[..], &parts, &place].concat())["code"]);
+    let again = scene.show(&code);
+    assert_eq!(again["title"], "The logout hangs");
+    assert_eq!(again["tags"], json!(["auth", "solved-problem"]));
+    assert_eq!(again["content"], content.replace("login", "logout"));
 }
 
 #[test]

@@ -120,7 +120,8 @@ pub struct KnowledgeItem {
     pub polarity: Option<String>,
     /// The title of the entry.
     pub title: String,
-    /// The text; in a search result as much of it as the answer shows.
+    /// The text; in a search result as much of it as the answer shows. Title, text and tags are
+    /// empty if `gate` is `shut` or `held`, or if the node rejects an entry of another person.
     pub content: String,
     /// The summary in one sentence, in a search result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,10 +144,19 @@ pub struct KnowledgeItem {
     /// When the entry was created, such as `2026-11-15T10:00:00Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
+    /// Ids of entries that were merged into this one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub merged_from: Vec<String>,
+    /// Ids of the other entries of its co-occurrence cluster, as maintenance found it last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cooccurrence_cluster: Vec<String>,
     /// The score of a search result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// True if the gate marks the entry as data of another author that was not tried here.
+    /// The decision of the gate: `open`; `last_places` for an untried entry of a member; `shut` for
+    /// one of an outsider; `held` for an own entry that the operator must release first.
+    pub gate: String,
+    /// True if the entry is data of another author that was not tried here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untried: bool,
 }
@@ -254,7 +264,7 @@ pub struct KnowledgeProvenance {
     /// The key of the author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author_key: Option<String>,
-    /// The citations, each as `KIND:REF`.
+    /// The citations, each as `KIND:REF`; empty if the text of the entry is not shown.
     pub citations: Vec<String>,
     /// Ids of entries that were merged into this one.
     pub merged_from: Vec<String>,
@@ -269,7 +279,7 @@ pub struct KnowledgeEvent {
     pub timestamp: String,
     /// This node's name for its author.
     pub actor: String,
-    /// The change in words.
+    /// The change in words; without the value if the text of the entry is not shown.
     pub detail: String,
 }
 

@@ -143,6 +143,12 @@ pub struct MainProposal {
 pub struct EntryCluster {
     /// The entries of the group.
     pub entries: Vec<EntryIdentity>,
+    /// The mean weight of the pairs of the group; each has at least 2.
+    #[serde(default)]
+    pub mean_weight: f64,
+    /// True with at least 5 entries and a mean weight above 3: one entry could replace them.
+    #[serde(default)]
+    pub dense: bool,
 }
 
 /// The state of a maintenance service.

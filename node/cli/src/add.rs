@@ -37,7 +37,7 @@ Without evidence the entry cites the task, or else the commit of the checkout, o
 typed text cites your own word. Norms and procedural entries need evidence.";
 
 /// The fields of the new entry.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_long_help = MARKDOWN)]
 pub struct Add {
     /// The text, or a file, or `-` for standard input. Flags override fields of a file.

@@ -216,11 +216,11 @@ impl AuditTotals {
     }
 
     /// Whether a number exceeds its limit. Exit code 1 if one does, or if other users can read the
-    /// key.
+    /// key. Writes a proposal for a review and a report to files, if they are given.
     pub(super) async fn health(
         &self,
         client: &Client,
-        proposal: Option<&Path>,
+        (proposal, report): (Option<&Path>, Option<&Path>),
     ) -> Result<Reply, VerbError> {
         let bloated = self.bloated().len() as u64;
         let measures = audit::measures(&self.tally(), bloated, &self.params());
@@ -247,6 +247,10 @@ impl AuditTotals {
             close_key: close_key.as_deref(),
             measures: measures.collect(),
         };
+        if let Some(file) = report {
+            review_proposal::write_json(file, "the report", &health)?;
+            let _ = writeln!(text, "The numbers are in {}.", file.display());
+        }
         Ok(self.with_verdict(Reply::new(&health, text), !is_well))
     }
 

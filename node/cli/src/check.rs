@@ -33,6 +33,9 @@ pub struct Args {
     /// With limits: if a number exceeds its limit, write a proposal for a review to this file, as JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["gates", "norms"])]
     pub proposal: Option<PathBuf>,
+    /// With limits: write the numbers with their limits to this file, as JSON, in any case.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["gates", "norms"])]
+    pub report: Option<PathBuf>,
     /// Check rules, drift, limits and anchors of this workspace only, by name or id [default: all].
     #[arg(long)]
     pub workspace: Option<String>,
@@ -133,8 +136,8 @@ impl Args {
                 sections.push((CheckPart::Drift, totals.drift()));
             }
             if self.has(CheckPart::Limits) {
-                let proposal = self.proposal.as_deref();
-                sections.push((CheckPart::Limits, totals.health(client, proposal).await?));
+                let files = (self.proposal.as_deref(), self.report.as_deref());
+                sections.push((CheckPart::Limits, totals.health(client, files).await?));
             }
         }
         if self.parts.contains(&CheckPart::Anchors) || (self.is_whole() && checkout.is_some()) {

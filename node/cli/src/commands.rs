@@ -1,9 +1,9 @@
 //! The verbs of the command line, with the help text of each.
 
 use super::{
-    add, archive, backup, briefing, check, config, connect, edit, export, feedback, forget,
-    generate, hook, identity, import, inbox, insights, knowledge, maintain, mark, mcp, peer,
-    playbook, search, show, task, ui, usage, workspace,
+    add, archive, backup, briefing, check, config, connect, edit, entry_links, entry_schema,
+    export, feedback, forget, generate, hook, identity, import, inbox, insights, knowledge,
+    maintain, mark, mcp, peer, playbook, search, show, solved_problem, task, ui, usage, workspace,
 };
 use clap::Subcommand;
 
@@ -180,6 +180,22 @@ pub enum Verb {
     /// Example: klnode knowledge show entity.auth
     #[command(subcommand, hide = true)]
     Knowledge(knowledge::KnowledgeVerb),
+    /// List the typed links around an entry: the same as `show ENTRY --links`.
+    ///
+    /// Example: klnode links E-7F3K --depth 2
+    #[command(hide = true)]
+    Links(entry_links::LinksArgs),
+    /// Print the JSON Schema of a new entry: the same as `generate schema`.
+    ///
+    /// Example: klnode schema norm/commit
+    #[command(hide = true)]
+    Schema(entry_schema::Args),
+    /// Write up a solved problem: the same as `add --solved`.
+    ///
+    /// Example: klnode compound --problem "The login hangs." --cause "A lock is held across a call."
+    /// --solution "Release it first." --anchor path:src/auth.go --verify "go test ./auth"
+    #[command(hide = true)]
+    Compound(Box<solved_problem::CompoundArgs>),
     /// Run maintenance now; list, undo or accept its actions.
     ///
     /// Maintenance looks for duplicates, contradictions, pairs and stale entries. The node also

@@ -1,4 +1,4 @@
-//! `klnode show --links`: the typed links around an entry, in both directions.
+//! `klnode show --links` and `klnode links`: the typed links around an entry, in both directions.
 
 use super::api_path::{entry_path, escape};
 use super::sanitize::printable;
@@ -7,6 +7,25 @@ use klnode_api_types::EntryLinks;
 use klnode_client::Client;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+
+/// The entry whose links are listed.
+#[derive(Debug, clap::Args)]
+pub struct LinksArgs {
+    /// Its id, its code, or an unambiguous beginning of the code.
+    pub entry: String,
+    /// The most steps from the entry, from 1 to 8 [default: 1].
+    #[arg(long, value_name = "STEPS")]
+    pub depth: Option<usize>,
+    /// Only links of this relation, such as uses.
+    #[arg(long, value_name = "NAME")]
+    pub relation: Option<String>,
+}
+
+impl LinksArgs {
+    pub(super) async fn run(self, client: &Client) -> Result<Reply, VerbError> {
+        run(&self.entry, self.depth, self.relation.as_deref(), client).await
+    }
+}
 
 /// Prints the links within some steps of an entry.
 pub(super) async fn run(

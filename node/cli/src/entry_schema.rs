@@ -22,7 +22,8 @@ pub struct Args {
 }
 
 impl Args {
-    pub(super) fn run(&self) -> Result<Reply, VerbError> {
+    /// The reply of `generate schema` and of `schema`.
+    pub fn run(&self) -> Result<Reply, VerbError> {
         let schema = match &self.name {
             Some(name) => of(name).ok_or_else(|| {
                 let known = names().collect::<Vec<_>>().join(", ");

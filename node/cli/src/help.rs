@@ -22,11 +22,10 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 
 /// Verbs of earlier versions, and of tools that klnode replaces, with the command for each.
-const RENAMED: [(&str, &str); 34] = [
+const RENAMED: [(&str, &str); 33] = [
     ("accept", "klnode inbox accept ENTRY"),
     ("anchors", "klnode check anchors, or klnode generate predicate FILE"),
     ("annotate", "klnode mark ENTRY --note TEXT"),
-    ("compound", "klnode add --solved"),
     ("completions", "klnode generate completions SHELL"),
     ("confirm", "klnode feedback ENTRY --confirm"),
     ("doctor", "klnode check home store"),

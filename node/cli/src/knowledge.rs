@@ -13,7 +13,7 @@ use super::pipe_gate::allow_in_pipe;
 use super::promote::EntryCopy;
 use super::rule_gate::RuleGate;
 use super::show::EntryListArgs;
-use super::{OutputReader, ProgressSink, Reply, VerbError, add};
+use super::{OutputReader, ProgressSink, Reply, VerbError, add, reflection};
 use clap::ValueEnum;
 use hyper::Method;
 use klnode_api_types::transfer::ImportResult;
@@ -70,6 +70,10 @@ pub enum KnowledgeVerb {
     ///
     /// Example: klnode knowledge reweave --entry entity.auth --evidence pr:77
     Reweave(Reweave),
+    /// Look for duplicates and contradictions, and propose links.
+    ///
+    /// Example: klnode knowledge reflect --json
+    Reflect,
     /// Check all six gates.
     ///
     /// Example: klnode knowledge verify --json
@@ -220,6 +224,7 @@ impl KnowledgeVerb {
                 let named: EntryIdentity = client.send_json(Method::PATCH, &path, &edit).await?;
                 Ok(Reply::new(&named, format!("{}  has new evidence\n", named.code)))
             }
+            Self::Reflect => reflection::run(client, progress).await,
             Self::Verify => {
                 let gates = RuleGate::value_variants().to_vec();
                 let checks = Checks { gates, ..Checks::default() };

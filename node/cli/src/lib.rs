@@ -63,6 +63,7 @@ mod predicate;
 mod promote;
 mod promotion_ledger;
 pub mod read_limited;
+mod reflection;
 mod render_entry;
 mod review_proposal;
 pub mod rule_gate;
@@ -386,6 +387,7 @@ async fn dispatch(
         | Verb::Hook(_)
         | Verb::Check(check::Args { measurement: Some(_), .. })
         | Verb::Generate(_)
+        | Verb::Schema(_)
         | Verb::Identity(_)
         | Verb::Mcp(_) => {
             unreachable!("the application runs these itself")
@@ -397,6 +399,7 @@ async fn dispatch(
         Verb::Stop => stop::stop(client, home, progress).await,
         Verb::Ui(args) => args.run(client, terminal, home, progress).await,
         Verb::Add(add) => add.run(client, editor).await,
+        Verb::Compound(args) => args.add().run(client, editor).await,
         Verb::Edit(edit) => edit.run(client, editor, ask).await,
         Verb::Archive(archive) => archive.run(client).await,
         Verb::Forget(forget) => forget.run(client, ask, progress).await,
@@ -404,6 +407,7 @@ async fn dispatch(
         Verb::Briefing(briefing) => briefing.run(client).await,
         Verb::Insights(verb) => verb.run(client).await,
         Verb::Show(show) => show.run(client, terminal).await,
+        Verb::Links(links) => links.run(client).await,
         Verb::List(list) => list.run(client, terminal, &program).await,
         Verb::Playbook(verb) => verb.run(client, editor, ask).await,
         Verb::Task(verb) => verb.run(client).await,

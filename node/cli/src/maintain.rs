@@ -305,7 +305,13 @@ impl ListingArgs {
         for cluster in &status.clusters {
             let codes: Vec<&str> =
                 cluster.entries.iter().map(|entry| entry.code.as_str()).collect();
-            let _ = writeln!(text, "Served together: {}", codes.join(", "));
+            let dense = if cluster.dense { ", dense: one entry could replace them" } else { "" };
+            let codes = codes.join(", ");
+            let _ = writeln!(
+                text,
+                "Served together: {codes}  (mean weight {:.1}{dense})",
+                cluster.mean_weight
+            );
         }
         for MainProposal { code, title, projects, .. } in &status.for_main {
             let title = truncate(&printable(title), TITLE_CHARACTERS_MAX);

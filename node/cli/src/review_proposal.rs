@@ -35,16 +35,21 @@ pub(super) fn write(file: &Path, measures: &[Measure]) -> Result<String, VerbErr
     }
     let count = findings.len();
     let proposal = ReviewProposal { proposal: "review", findings };
+    write_json(file, "the proposal", &proposal)?;
+    Ok(format!("A proposal to review {count} of the numbers is in {}.\n", file.display()))
+}
+
+/// Replaces a file with a value as JSON. `what` names the value in the error.
+pub(super) fn write_json(file: &Path, what: &str, value: &impl Serialize) -> Result<(), VerbError> {
     let written = || -> io::Result<()> {
-        let text = serde_json::to_string_pretty(&proposal)? + "\n";
+        let text = serde_json::to_string_pretty(value)? + "\n";
         let mut target = AtomicFile::create(file, Existing::Replace)?;
         target.write_all(text.as_bytes())?;
         target.finish()
     };
     written().map_err(|error| {
-        VerbError::Failed(format!("Cannot write the proposal to {}: {error}.", file.display()))
-    })?;
-    Ok(format!("A proposal to review {count} of the numbers is in {}.\n", file.display()))
+        VerbError::Failed(format!("Cannot write {what} to {}: {error}.", file.display()))
+    })
 }
 
 /// The proposal for one number; `None` if it is within its limit.

@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(required_unless_present = "diff")]
     pub query: Vec<String>,
     /// Ask about a unified diff in this file, or `-` for standard input: about its paths, and the
-    /// names and imports of its added lines. Words of a question are added.
+    /// names, imports and calls of its added lines. Words of a question are added.
     #[arg(long, value_name = "FILE")]
     pub diff: Option<PathBuf>,
     /// The most hits [default: 5].

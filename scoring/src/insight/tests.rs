@@ -54,7 +54,7 @@ fn of_tasks(tasks: Vec<TaskInsightFacts>) -> InsightFacts {
 
 /// The insights that one rule finds.
 fn found(facts: &InsightFacts, rule: InsightRule) -> Vec<Insight> {
-    let all = insights(facts, &Params::default());
+    let all = insights(facts, &Params::default(), |_| false);
     all.into_iter().filter(|insight| insight.rule == rule).collect()
 }
 
@@ -364,13 +364,57 @@ fn the_most_severe_insight_is_first_and_no_rule_fills_the_list() {
         .zip(1..)
         .map(|(cost, n)| TaskInsightFacts { cost: Some(*cost), ..task(n) })
         .collect();
-    let all = insights(&facts, &Params::default());
+    let all = insights(&facts, &Params::default(), |_| false);
     assert_eq!(all[0].rule, InsightRule::Contradiction);
     let rules: Vec<InsightRule> = all[1..4].iter().map(|insight| insight.rule).collect();
     let inbound = InsightRule::Inbound;
     assert_eq!(rules, [inbound, InsightRule::CostOutlier, inbound]);
     assert_eq!(all.len(), 2 + RULE_INSIGHTS_MAX);
-    assert_eq!(all, insights(&facts, &Params::default()));
+    assert_eq!(all, insights(&facts, &Params::default(), |_| false));
+}
+
+#[test]
+fn dismissed_insights_take_no_place_of_others() {
+    let brought = (1..=25).map(|number| EntryInsightFacts {
+        is_foreign: true,
+        ..entry(number, &[&format!("tag {number:02}")])
+    });
+    let facts = of_entries(brought.collect());
+    let subjects = |insights: Vec<Insight>| -> BTreeSet<String> {
+        insights.into_iter().map(|insight| insight.subject).collect()
+    };
+    let first = subjects(insights(&facts, &Params::default(), |_| false));
+    assert_eq!(first.len(), RULE_INSIGHTS_MAX);
+    let all = insights(&facts, &Params::default(), |insight| first.contains(&insight.subject));
+    let all = subjects(all);
+    assert_eq!(all.len(), 25);
+    assert_eq!(all.difference(&first).count(), 5);
+}
+
+#[test]
+fn a_peer_that_lost_trust_is_not_cut_off_by_untested_peers() {
+    let peer = |number: u8, trust: f64, failures: u32| PeerInsightFacts {
+        author: AuthorId::from_bytes([number; 32]),
+        name: format!("peer {number}"),
+        trust,
+        successes: 3,
+        failures,
+    };
+    let mut peers: Vec<_> = (1..=30).map(|number| peer(number, 0.1, 0)).collect();
+    peers.push(peer(31, 0.4, 2));
+    let facts = InsightFacts { peers, ..InsightFacts::default() };
+    let all = insights(&facts, &Params::default(), |_| false);
+    assert_eq!(all.len(), RULE_INSIGHTS_MAX);
+    assert_eq!(all[0].severity, InsightSeverity::Attention);
+    assert!(all[0].text.starts_with("Peer \"peer 31\" has lost trust"), "{}", all[0].text);
+}
+
+#[test]
+fn all_evidence_is_kept() {
+    let tasks =
+        (0..100).map(|number| TaskInsightFacts { rounds: Some(10), quality: 0.1, ..task(number) });
+    let fired = found(&of_tasks(tasks.collect()), InsightRule::DiminishingRounds);
+    assert_eq!(fired[0].evidence.len(), 100);
 }
 
 #[test]

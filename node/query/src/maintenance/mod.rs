@@ -13,6 +13,8 @@ mod cooccurrence;
 mod duplicates;
 pub(super) mod stale_report;
 
+pub use cooccurrence::HeavyCluster;
+
 use super::{ReadContext, Reader};
 use klnode_config::sections as of;
 use klnode_crdt::ids::EntryId;
@@ -181,7 +183,7 @@ impl Maintenance {
     }
 
     /// Groups of entries that are repeatedly served together, from the last complete run.
-    pub fn clusters(&self) -> Vec<Vec<EntryId>> {
+    pub fn clusters(&self) -> Vec<HeavyCluster> {
         self.pairs().clusters.clone()
     }
 

@@ -30,8 +30,18 @@ pub(crate) fn moment(millis: u64) -> String {
     at.and_then(Result::ok).map_or_else(|| millis.to_string(), |at| at.to_string())
 }
 
+/// True if the texts of an entry are not shown to a program that knows no gate: `klnode show` shows
+/// them to a person.
+pub(crate) fn is_withheld(entry: &Entry) -> bool {
+    let is_rejected = entry.foreign && entry.status == Status::Rejected.name();
+    matches!(entry.gate.as_str(), "shut" | "held") || is_rejected
+}
+
 pub(crate) fn entry_item(entry: &Entry) -> KnowledgeItem {
+    let is_withheld = is_withheld(entry);
+    let shown = |text: &str| if is_withheld { String::new() } else { text.to_owned() };
     let register = |name: &str| entry.registers.get(name).cloned();
+    let text_register = |name: &str| register(name).filter(|_| !is_withheld);
     KnowledgeItem {
         id: entry.id.clone(),
         code: entry.code.clone(),
@@ -39,19 +49,22 @@ pub(crate) fn entry_item(entry: &Entry) -> KnowledgeItem {
         sub_type: register("sub_type"),
         status: entry.status.clone(),
         polarity: register("polarity"),
-        title: entry.title.clone(),
-        content: entry.content.clone(),
-        summary: register("summary"),
-        domains: entry.tags.clone(),
+        title: shown(&entry.title),
+        content: shown(&entry.content),
+        summary: text_register("summary"),
+        domains: if is_withheld { Vec::new() } else { entry.tags.clone() },
         conf_alpha: entry.alpha,
         conf_beta: entry.beta,
         confidence: entry.mean,
         decay_class: decay_class(register("decay_class")),
-        thread_id: register("thread"),
+        thread_id: text_register("thread"),
         workspace_id: entry.workspace.clone(),
         created_at: entry.created.map(moment),
+        merged_from: entry.merged.clone(),
+        cooccurrence_cluster: Vec::new(),
         score: None,
-        untried: entry.gate != "open",
+        gate: entry.gate.clone(),
+        untried: matches!(entry.gate.as_str(), "shut" | "last_places"),
     }
 }
 
@@ -115,7 +128,10 @@ fn hit_item(hit: &Hit) -> KnowledgeItem {
         thread_id: hit.thread.clone(),
         workspace_id: hit.workspace.clone(),
         created_at: hit.created.map(moment),
+        merged_from: hit.merged.clone(),
+        cooccurrence_cluster: Vec::new(),
         score: Some(hit.score),
+        gate: if hit.foreign && !hit.corroborated { "last_places" } else { "open" }.to_owned(),
         untried: hit.foreign && !hit.corroborated,
     }
 }
@@ -127,6 +143,7 @@ fn decay_class(named: Option<String>) -> String {
 
 pub(crate) fn provenance(entry: &Entry, history: &History) -> KnowledgeProvenance {
     let citation = |of: &Citation| format!("{}:{}", of.evidence_type, of.evidence_ref);
+    let is_withheld = is_withheld(entry);
     let mut events: Vec<(u64, KnowledgeEvent)> = Vec::new();
     for record in &history.records {
         for change in &record.changes {
@@ -135,11 +152,12 @@ pub(crate) fn provenance(entry: &Entry, history: &History) -> KnowledgeProvenanc
                 ClaimEffect::Added => "with new element",
                 ClaimEffect::Withdrawn => "without element",
             };
-            let event = KnowledgeEvent {
-                timestamp: moment(change.at),
-                actor: record.author_name.clone(),
-                detail: format!("{} {verb} {}", change.field, change.value),
+            let detail = match is_withheld {
+                true => format!("{} changed", change.field),
+                false => format!("{} {verb} {}", change.field, change.value),
             };
+            let (timestamp, actor) = (moment(change.at), record.author_name.clone());
+            let event = KnowledgeEvent { timestamp, actor, detail };
             events.push((change.at, event));
         }
     }
@@ -148,7 +166,10 @@ pub(crate) fn provenance(entry: &Entry, history: &History) -> KnowledgeProvenanc
         entry_id: entry.id.clone(),
         author: entry.author_name.clone(),
         author_key: Some(entry.author.clone()).filter(|key| !key.is_empty()),
-        citations: entry.citations.iter().map(citation).collect(),
+        citations: match is_withheld {
+            true => Vec::new(),
+            false => entry.citations.iter().map(citation).collect(),
+        },
         merged_from: entry.merged.clone(),
         events: events.into_iter().map(|(_, event)| event).collect(),
     }

@@ -9,6 +9,9 @@ use klnode_query::{DerivedOutcome, FoundInsight};
 use klnode_scoring::insight::InsightEvidence;
 use std::collections::BTreeMap;
 
+/// Most pieces of evidence that the API lists with an insight. A dismissal covers all of them.
+const EVIDENCE_MAX: usize = 64;
+
 pub(crate) fn insight(found: &FoundInsight) -> ListedInsight {
     let insight = &found.insight;
     let evidence = |one: &InsightEvidence| EvidenceItem {
@@ -29,7 +32,7 @@ pub(crate) fn insight(found: &FoundInsight) -> ListedInsight {
             .task
             .as_ref()
             .map(|task| ProposedTask { agent: task.agent.to_owned(), goal: task.goal.clone() }),
-        evidence: insight.evidence.iter().map(evidence).collect(),
+        evidence: insight.evidence.iter().take(EVIDENCE_MAX).map(evidence).collect(),
         dismissed: found.dismissed.map(WallTime::as_millis),
     }
 }

@@ -18,8 +18,10 @@ use klnode_api_types::formicos::{
 };
 use klnode_api_types::search::{Hit, Search};
 use klnode_api_types::{
-    BriefingQuery, EntryPage, ErrorKind, ListQuery, MarkUpdate, OutcomesQuery, Promote, ShowQuery,
+    BriefingQuery, ErrorKind, ListQuery, MarkUpdate, OutcomesQuery, Promote, ShowQuery,
 };
+use klnode_crdt::ids::EntryId;
+use klnode_query::maintenance::HeavyCluster;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -31,8 +33,6 @@ const ITEMS_MAX: usize = 200;
 const RESULTS_DEFAULT: usize = 10;
 /// Maximum number of results.
 const RESULTS_MAX: usize = 50;
-/// Number of entries read at a time while entries are counted.
-const COUNTED_PAGE: usize = 1_000;
 /// The actions on an item.
 const ACTIONS: [&str; 6] = ["pin", "unpin", "mute", "unmute", "invalidate", "reinstate"];
 
@@ -51,26 +51,21 @@ pub(super) fn aliases() -> OpenApiRouter<Service> {
         .routes(routes!(workspace_outcomes))
 }
 
-/// Lists entries as knowledge items.
+/// Lists entries as knowledge items. Items whose text is shown count as read by the caller.
 #[utoipa::path(get, path = "/api/v1/knowledge", params(KnowledgeQuery),
     responses((status = 200, body = KnowledgeItems)))]
 async fn knowledge(
     State(service): State<Service>,
+    caller: Caller,
     QueryParams(query): QueryParams<KnowledgeQuery>,
 ) -> ApiResult<KnowledgeItems> {
     let KnowledgeQuery { kind, sub_type, workspace, limit } = query;
     let limit = checked_limit(limit, ITEMS_DEFAULT, ITEMS_MAX)?;
     let query = ListQuery { kind, sub_type, workspace, limit: Some(limit), ..<_>::default() };
-    let ApiReply(EntryPage { entries, mut next }) =
-        list_entries::list(State(service.clone()), QueryParams(query.clone())).await?;
-    let mut total = entries.len();
-    while let Some(after) = next.take() {
-        let (after, limit) = (Some(after), Some(COUNTED_PAGE));
-        let query = ListQuery { after, limit, ..query.clone() };
-        let ApiReply(more) = list_entries::list(State(service.clone()), QueryParams(query)).await?;
-        total += more.entries.len();
-        next = more.next;
-    }
+    let (entries, total) = list_entries::list_and_count(service.clone(), query).await?;
+    let shown = entries.iter().filter(|entry| !shapes::is_withheld(entry));
+    let read = shown.filter_map(|entry| EntryId::from_hex(&entry.id)).collect();
+    service.note_read(caller, read).await;
     Ok(ApiReply(KnowledgeItems { items: entries.iter().map(shapes::entry_item).collect(), total }))
 }
 
@@ -101,13 +96,20 @@ async fn knowledge_search(
         strong_only: true,
         ..Search::default()
     };
-    let ApiReply(answer) = search::search(State(service), caller, Body(question)).await?;
-    let result = |hit: &Hit| shapes::search_result(hit, tier.as_deref());
+    let ApiReply(answer) = search::search(State(service.clone()), caller, Body(question)).await?;
+    let clusters = service.maintenance.clusters();
+    let result = |hit: &Hit| match shapes::search_result(hit, tier.as_deref()) {
+        KnowledgeResult::Item(item) => {
+            let cooccurrence_cluster = served_with(&item.id, &clusters);
+            KnowledgeResult::Item(Box::new(KnowledgeItem { cooccurrence_cluster, ..*item }))
+        }
+        brief @ KnowledgeResult::Brief(_) => brief,
+    };
     let results: Vec<KnowledgeResult> = answer.hits.iter().map(result).collect();
     Ok(ApiReply(KnowledgeResults { total: results.len(), results }))
 }
 
-/// Shows an entry as a knowledge item.
+/// Shows an entry as a knowledge item, without its texts if the gate is shut.
 #[utoipa::path(get, path = "/api/v1/knowledge/{entry}",
     responses((status = 200, body = KnowledgeItem)))]
 async fn knowledge_item(
@@ -116,8 +118,17 @@ async fn knowledge_item(
     Path(entry): Path<String>,
 ) -> ApiResult<KnowledgeItem> {
     let shown = QueryParams(ShowQuery::default());
-    let ApiReply(shown) = entries::show(State(service), caller, Path(entry), shown).await?;
-    Ok(ApiReply(shapes::entry_item(&shown)))
+    let ApiReply(shown) = entries::show(State(service.clone()), caller, Path(entry), shown).await?;
+    let cooccurrence_cluster = served_with(&shown.id, &service.maintenance.clusters());
+    Ok(ApiReply(KnowledgeItem { cooccurrence_cluster, ..shapes::entry_item(&shown) }))
+}
+
+/// Ids of the other entries of an entry's cluster.
+fn served_with(id: &str, clusters: &[HeavyCluster]) -> Vec<String> {
+    let found = EntryId::from_hex(id)
+        .and_then(|id| clusters.iter().find(|cluster| cluster.entries.contains(&id)));
+    let others = found.into_iter().flat_map(|cluster| &cluster.entries).map(EntryId::to_string);
+    others.filter(|other| other != id).collect()
 }
 
 /// Promotes an entry out of its thread, or to the workspace `main`.

@@ -36,6 +36,38 @@ pub(super) async fn list(
     run_blocking(move |cancel| page(&service, &query, cancel)).await.map(ApiReply)
 }
 
+/// The first page of a listing, and the number of all entries that pass the filter. Both come from
+/// one snapshot.
+pub(super) async fn list_and_count(
+    service: Service,
+    query: ListQuery,
+) -> Result<(Vec<Entry>, usize), ApiError> {
+    run_blocking(move |cancel| {
+        let limit = how_many(query.limit, LIST_LIMIT_DEFAULT, "entries", None)?;
+        let snapshot = service.snapshot()?;
+        let reading = service.reader.at(&snapshot, (service.now)())?;
+        let wanted = ListFilter::of(&query, &reading.membership)?;
+        let (mut entries, mut total) = (Vec::new(), 0);
+        for row in snapshot.entries_between([0; 16], [0xFF; 16])? {
+            let (entry, row) = row?;
+            if !wanted.may_be_met_by(entry, &row) {
+                continue;
+            }
+            if cancel.is_cancelled() {
+                break;
+            }
+            let found = reading.read_sound(entry)?.filter(|found| wanted.is_met_by(found));
+            let Some(found) = found else { continue };
+            total += 1;
+            if entries.len() < limit {
+                entries.push(listed(&service, &found, &reading)?);
+            }
+        }
+        Ok((entries, total))
+    })
+    .await
+}
+
 /// One page of a listing. A cancelled request gets an incomplete page, which is not sent.
 fn page(service: &Service, query: &ListQuery, cancel: &Cancel) -> Result<EntryPage, ApiError> {
     let hint = "Get the next pages with `--after`, or `after` in the API.";

@@ -66,11 +66,13 @@ pub(super) async fn show(
         put_lists(&mut status, &query, &snapshot, &reading)?;
         status.for_main = for_main(&reading)?;
         for cluster in service.maintenance.clusters() {
+            let (mean_weight, dense) = (cluster.mean_weight, cluster.is_dense());
             let entries = cluster
+                .entries
                 .into_iter()
                 .map(|entry| entries::entry_identity(Some(&reading), entry))
                 .collect();
-            status.clusters.push(EntryCluster { entries });
+            status.clusters.push(EntryCluster { entries, mean_weight, dense });
         }
         Ok(status)
     })

@@ -20,17 +20,15 @@ use klnode_api_types::ErrorKind;
 use klnode_api_types::{Promote, PromotionResult};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::entry_type::{self, EntryType as EntryKind};
-use klnode_crdt::entry_view::{Entitlement, EntryView, State as Shown};
+use klnode_crdt::entry_view::State as Shown;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::limits::SET_ELEMENTS_MAX;
 use klnode_crdt::origin::Memory;
-use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
-use klnode_engine::{self, Command, NewEntry, Receipt, Rejection, SourceKey};
+use klnode_engine::{self, Command, NewEntry, Receipt, Rejection};
 use klnode_git::RepositoryIdentity;
-use klnode_query::{AssessedEntry, Bindings, ReadContext, complaint, recorded, tellable};
-use std::collections::BTreeSet;
+use klnode_query::{AssessedEntry, Bindings, complaint, recorded, tellable};
 
 /// Sets and registers that are copied with the text.
 const SETS: [TextSet; 4] =

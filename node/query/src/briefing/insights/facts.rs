@@ -12,7 +12,7 @@ use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::Day;
 use klnode_scoring::confidence::{self, Author, AuthorRelation, Cell};
-use klnode_scoring::decay::DecayInputs;
+use klnode_scoring::decay::{DecayClass, DecayInputs};
 use klnode_scoring::insight::{
     EntryInsightFacts, EntryPair, InsightFacts, Params, PeerInsightFacts, TaskInsightFacts,
 };
@@ -113,16 +113,10 @@ impl ReadContext<'_> {
         let own = view.counts.iter().filter(|(by, _)| self.membership.mine.contains(by));
         let cells: Vec<(AuthorId, Vec<Cell>)> =
             own.map(|(by, counts)| (*by, confidence::cells(counts, today))).collect();
-        let standing = AuthorRelation::Own;
-        let authors: Vec<Author<'_>> =
-            cells.iter().map(|(id, cells)| Author { id: *id, standing, cells }).collect();
         let class = numbers.decay.class(view.text(Register::DECAY_CLASS));
-        let alpha = |now: Day| {
-            let ageing = DecayInputs { class, archived: None, now };
-            confidence::confidence(&authors, ageing, numbers).own.alpha()
-        };
         let first = today.0.saturating_sub(days);
-        (first..=today.0).map(|day| alpha(Day(day))).fold(0.0, f64::max)
+        let alphas = (first..=today.0).map(|day| alpha_on(Day(day), &cells, class, numbers));
+        alphas.fold(0.0, f64::max)
     }
 
     /// Pairs of verified entries about the same subject, and pairs that maintenance recorded as a
@@ -211,6 +205,25 @@ impl ReadContext<'_> {
         }
         Ok(tasks)
     }
+}
+
+/// α at the end of a day, from the observations of this person until then.
+fn alpha_on(
+    now: Day,
+    cells: &[(AuthorId, Vec<Cell>)],
+    class: DecayClass,
+    numbers: &confidence::Params,
+) -> f64 {
+    let until = |cells: &[Cell]| -> Vec<Cell> {
+        cells.iter().filter(|cell| cell.day <= now).copied().collect()
+    };
+    let cells: Vec<(AuthorId, Vec<Cell>)> =
+        cells.iter().map(|(id, cells)| (*id, until(cells))).collect();
+    let standing = AuthorRelation::Own;
+    let authors: Vec<Author<'_>> =
+        cells.iter().map(|(id, cells)| Author { id: *id, standing, cells }).collect();
+    let ageing = DecayInputs { class, archived: None, now };
+    confidence::confidence(&authors, ageing, numbers).own.alpha()
 }
 
 /// True if an entry takes part: live, no raw observation, not archived or rejected, and passed by

@@ -47,6 +47,18 @@ impl FoundInsight {
     }
 }
 
+fn key(workspace: WorkspaceId, insight: &Insight) -> InsightKey {
+    insight_key(workspace, insight.rule.number(), &insight.subject)
+}
+
+/// Hashes of all evidence of an insight, sorted.
+fn evidence_hashes(insight: &Insight) -> Vec<u64> {
+    let mut hashes: Vec<u64> =
+        insight.evidence.iter().map(|one| evidence_hash(&one.key())).collect();
+    hashes.sort_unstable();
+    hashes
+}
+
 impl ReadContext<'_> {
     /// All insights of a workspace, dismissed ones included: the most severe first.
     pub fn insights(
@@ -80,14 +92,17 @@ impl ReadContext<'_> {
     ) -> Result<Vec<FoundInsight>, SearchError> {
         let facts = self.insight_facts(workspace, chosen, read, question)?;
         let dismissed = self.snapshot.dismissed_insights()?;
-        let found = insight::insights(&facts, &insight::Params::default()).into_iter();
-        let found = found.map(|insight| {
-            let key = insight_key(workspace, insight.rule.number(), &insight.subject);
-            let mut evidence: Vec<u64> =
-                insight.evidence.iter().map(|one| evidence_hash(&one.key())).collect();
-            evidence.sort_unstable();
-            let row = dismissed.get(&key).filter(|row| row.covers(&evidence));
-            FoundInsight { key, insight, evidence, dismissed: row.map(|row| row.at) }
+        let dismissed_at = |insight: &Insight| {
+            let row = dismissed.get(&key(workspace, insight))?;
+            row.covers(&evidence_hashes(insight)).then_some(row.at)
+        };
+        let is_dismissed = |insight: &Insight| dismissed_at(insight).is_some();
+        let found = insight::insights(&facts, &insight::Params::default(), is_dismissed);
+        let found = found.into_iter().map(|insight| FoundInsight {
+            key: key(workspace, &insight),
+            evidence: evidence_hashes(&insight),
+            dismissed: dismissed_at(&insight),
+            insight,
         });
         Ok(found.collect())
     }
