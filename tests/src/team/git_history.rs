@@ -218,7 +218,8 @@ impl Snapshot {
 
     /// The digest of the opening and of the line after it, which ends it.
     fn opening_predicate(&self, path: &str, checkout: &GitCheckout) -> Option<String> {
-        let lines = u32::try_from(self.openings.get(path)?.len()).ok()?;
+        let lines = self.openings.get(path).filter(|lines| !lines.is_empty())?.len();
+        let lines = u32::try_from(lines).ok()?;
         let content = std::fs::read(checkout.path().join(path)).ok()?;
         let digest = |bytes: &[u8]| checkout.digest(bytes);
         Predicate::of_content(path, Some((1, lines + 1)), &content, digest)
