@@ -19,6 +19,9 @@ pub struct Params {
     pub verified_alpha_min: f64,
     /// Smallest mean for verification by evidence.
     pub verified_mean_min: f64,
+    /// Mean of an entry without observations; below it, an entry that a successful task produced is
+    /// disproven.
+    pub prior_mean: f64,
     /// Number of days without being served after which an entry is stale.
     pub stale_after_days: u32,
 }
@@ -29,6 +32,7 @@ impl Default for Params {
             active_successes_min: 1,
             verified_alpha_min: 8.0,
             verified_mean_min: 0.6,
+            prior_mean: 0.5,
             stale_after_days: 90,
         }
     }
@@ -152,7 +156,7 @@ pub enum StatusReason {
         /// Days since it was last served or revived.
         days: u32,
     },
-    /// The task that produced the entry succeeded.
+    /// The task that produced the entry succeeded, and nothing has disproven the entry since.
     SourceTaskSucceeded,
     /// The evidence is ample and positive.
     Proven,
@@ -205,9 +209,14 @@ fn by_evidence(facts: &StatusFacts, params: &Params) -> (Status, StatusReason) {
     };
     let proven = posterior.alpha() >= params.verified_alpha_min
         && posterior.mean() >= params.verified_mean_min;
+    // The success of one task does not outweigh later failures. Only failures on this node count
+    // here, so that other authors cannot demote an own entry.
+    let is_disproven =
+        facts.predicates == AnchorState::Broken || facts.own_posterior.mean() < params.prior_mean;
     let made_by_success = facts.writer == TextAuthor::Own
         && facts.source_task == SourceTask::Succeeded
-        && facts.admission == AdmissionDecision::Accept;
+        && facts.admission == AdmissionDecision::Accept
+        && !is_disproven;
     if proven && may_be_proven {
         (Status::Verified, StatusReason::Proven)
     } else if made_by_success {

@@ -187,6 +187,24 @@ fn entries_written_in_a_successful_task_are_verified() {
 }
 
 #[test]
+fn a_failure_takes_back_the_status_that_a_successful_task_gave() {
+    let node = Asked::new();
+    let begin = json!({"agent": "builder", "goal": "mend the build"});
+    let task = node.done("/v1/tasks", &begin)["task"].as_str().unwrap().to_owned();
+    let new = json!({
+        "title": "About zqwrong", "content": "Rare.", "evidence": ["doc:notes"], "task": task,
+    });
+    let made = node.done("/v1/entries", &new);
+    let entry = EntryId::from_hex(made["id"].as_str().unwrap()).unwrap();
+    node.done(&format!("/v1/tasks/{task}/finish"), &json!({"outcome": "success"}));
+    assert_eq!(node.shown(entry)["status"], "verified");
+    assert_eq!(node.observe(entry, "failure")["counted"], json!(true));
+    assert_eq!(node.shown(entry)["status"], "candidate", "it failed more often than it helped");
+    node.count(entry, Success, 1);
+    assert_eq!(node.shown(entry)["status"], "verified", "as often as it helped");
+}
+
+#[test]
 fn an_entry_retracted_in_a_task_stays_retracted_when_the_task_fails() {
     let node = Asked::new();
     let begin = json!({"agent": "builder", "goal": "mend the build"});

@@ -72,6 +72,7 @@ impl ScoringParams {
                 active_successes_min: config.status.active_successes_min.get(),
                 verified_alpha_min: config.status.verified_alpha_min.get(),
                 verified_mean_min: config.status.verified_mean_min.get(),
+                prior_mean: prior_mean(&config.confidence),
                 stale_after_days: config.status.stale_after.get(),
             },
             admission: admission(&config.admission, &config.confidence.weight),
@@ -164,6 +165,11 @@ impl ScoringParams {
     pub fn one_liner_characters_max(&self) -> usize {
         self.summary_characters_max
     }
+}
+
+/// The mean of an entry without observations.
+fn prior_mean(of: &of::Confidence) -> f64 {
+    of.prior_alpha.get() / (of.prior_alpha.get() + of.prior_beta.get())
 }
 
 fn confidence(of: &of::Confidence) -> confidence::Params {

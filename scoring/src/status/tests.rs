@@ -55,6 +55,27 @@ fn an_own_entry_rises_by_local_success_source_task_or_evidence() {
 }
 
 #[test]
+fn a_successful_task_verifies_its_entry_only_until_the_entry_is_disproven() {
+    let by_task = StatusFacts { source_task: SourceTask::Succeeded, ..fresh() };
+    let failed = Posterior::new(6.0, 6.1);
+    check(
+        StatusFacts { own_posterior: Posterior::new(6.0, 6.0), ..by_task },
+        Verified,
+        SourceTaskSucceeded,
+    );
+    check(StatusFacts { own_posterior: failed, ..by_task }, Candidate, Unproven);
+    check(
+        StatusFacts { own_posterior: failed, local_successes: 1, ..by_task },
+        Active,
+        LocalSuccess,
+    );
+    check(StatusFacts { predicates: AnchorState::Broken, ..by_task }, Candidate, Unproven);
+    check(StatusFacts { predicates: AnchorState::Holds, ..by_task }, Verified, SourceTaskSucceeded);
+    // Failures that other authors report do not count.
+    check(StatusFacts { posterior: failed, ..by_task }, Verified, SourceTaskSucceeded);
+}
+
+#[test]
 fn the_number_of_successes_for_active_is_configurable() {
     let params = Params { active_successes_min: 3, ..Params::default() };
     for (local_successes, expect) in [(2, Candidate), (3, Active)] {

@@ -2,14 +2,13 @@
 //! `docs/internals/proof.md`.
 //!
 //! `cargo run -p klnode-tests --bin replay -- --seeds 20` runs every arm on twenty seeds, several at
-//! a time. `--out` appends each run to a file, and `--table` joins such files to one table.
+//! a time; `--history` does so in this repository's git history. `--out` appends each run to a file,
+//! and `--table` joins such files to one report.
 
 #![expect(clippy::print_stdout, reason = "a program for people")]
 
 use clap::Parser;
-use klnode_tests::team::{
-    Arm, HistoryCounts, Params, Run, history_arms, replay, replay_history, table,
-};
+use klnode_tests::team::{Arm, Params, Run, history_arms, replay, replay_history, report};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,8 +29,8 @@ struct Arguments {
     /// The size of the gate: fewer days and facts.
     #[arg(long)]
     small: bool,
-    /// Simulated days, instead of the default.
-    #[arg(long)]
+    /// Simulated days, from 1 to 90, instead of the default (60, or 20 with --small).
+    #[arg(long, conflicts_with = "history", value_parser = clap::value_parser!(u32).range(1..=90))]
     days: Option<u32>,
     /// Only arms whose name contains this text; may be given several times.
     #[arg(long)]
@@ -51,53 +50,46 @@ struct Arguments {
     /// Replays this repository's git history instead of the simulated world.
     #[arg(long)]
     history: bool,
-    /// Prints the table of these files, without a replay.
+    /// Prints the report of these files, without a replay.
     #[arg(long, num_args = 1..)]
     table: Vec<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.history {
-        return show_history(&arguments);
-    }
     let runs =
         if arguments.table.is_empty() { run_all(&arguments) } else { read(&arguments.table) };
     match runs {
         Ok(runs) => {
-            print!("{}", table(&runs, Arm::defaults().name));
+            print!("{}", report(&runs, Arm::defaults().name));
             ExitCode::SUCCESS
         }
-        Err(error) => {
+        Err(Failure::NoHistory(reason)) => {
+            println!("Skipped: {reason}");
+            ExitCode::SUCCESS
+        }
+        Err(Failure::Wrong(error)) => {
             println!("{error}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// The table of the real history, or the reason why there is none.
-fn show_history(arguments: &Arguments) -> ExitCode {
-    println!(
-        "| arm | lessons | stale at the end | questions | right | harm | hits | stale hits | of these without a warning |"
-    );
-    println!("|---|---|---|---|---|---|---|---|---|");
-    for arm in history_arms() {
-        let mut sum = HistoryCounts::default();
-        for seed in arguments.from..arguments.from + arguments.seeds {
-            match replay_history(seed, &arm) {
-                Ok(counts) => sum = sum.and(&counts),
-                Err(reason) => {
-                    println!("Skipped: {reason}");
-                    return ExitCode::SUCCESS;
-                }
-            }
-        }
-        println!("{}", sum.row(arm.name));
-    }
-    ExitCode::SUCCESS
+/// Why there is no report.
+enum Failure {
+    /// The checkout has no history to replay.
+    NoHistory(String),
+    /// An argument or a file is wrong.
+    Wrong(String),
 }
 
-fn read(files: &[PathBuf]) -> Result<Vec<Run>, String> {
+impl From<String> for Failure {
+    fn from(error: String) -> Self {
+        Failure::Wrong(error)
+    }
+}
+
+fn read(files: &[PathBuf]) -> Result<Vec<Run>, Failure> {
     let mut runs = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(file);
@@ -113,7 +105,8 @@ fn arms(arguments: &Arguments) -> Result<Vec<Arm>, String> {
         arguments.arm.is_empty()
             || arguments.arm.iter().any(|part| arm.name.contains(part.as_str()))
     };
-    let mut arms: Vec<Arm> = Arm::all().into_iter().filter(is_chosen).collect();
+    let all = if arguments.history { history_arms() } else { Arm::all() };
+    let mut arms: Vec<Arm> = all.into_iter().filter(is_chosen).collect();
     if !arguments.set.is_empty() {
         let mut settings = Vec::new();
         for setting in &arguments.set {
@@ -131,10 +124,15 @@ fn leaked(text: &str) -> &'static str {
     String::leak(text.to_owned())
 }
 
-fn run_all(arguments: &Arguments) -> Result<Vec<Run>, String> {
+/// Runs every arm on every seed, all arms of a seed before the next seed.
+fn run_all(arguments: &Arguments) -> Result<Vec<Run>, Failure> {
     let mut params = if arguments.small { Params::SMALL } else { Params::FULL };
     params.days = arguments.days.unwrap_or(params.days);
     let arms = arms(arguments)?;
+    let run_one = |arm: &Arm, seed: u64| match arguments.history {
+        true => replay_history(seed, arm).map(|counts| Run::of_history(arm.name, seed, &counts)),
+        false => Ok(Run::new(arm.name, seed, &replay(seed, &params, arm))),
+    };
     let seeds = arguments.from..arguments.from + arguments.seeds;
     let jobs: Vec<(usize, u64)> =
         seeds.flat_map(|seed| (0..arms.len()).map(move |arm| (arm, seed))).collect();
@@ -151,10 +149,13 @@ fn run_all(arguments: &Arguments) -> Result<Vec<Run>, String> {
         for _ in 0..arguments.threads.unwrap_or(cores) {
             scope.spawn(|| {
                 while let Some((arm, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let arm = &arms[*arm];
-                    let run = Run::new(arm.name, *seed, &replay(*seed, &params, arm));
+                    let run = run_one(&arms[*arm], *seed);
                     let mut done = done.lock().expect("no thread panics while it holds the lock");
-                    if let Some(file) = &mut done.1 {
+                    if run.is_err() {
+                        // Without a history every other job would fail as well.
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                    if let (Ok(run), Some(file)) = (&run, &mut done.1) {
                         writeln!(file, "{}", run.line()).expect("the file can be written");
                     }
                     done.0.push(run);
@@ -162,9 +163,11 @@ fn run_all(arguments: &Arguments) -> Result<Vec<Run>, String> {
             });
         }
     });
-    let (mut runs, _) = done.into_inner().expect("no thread panicked while it held the lock");
-    // The order of the arms, however fast each was.
-    let place = |run: &Run| (arms.iter().position(|arm| arm.name == run.arm), run.seed);
-    runs.sort_by_key(place);
-    Ok(runs)
+    let (runs, _) = done.into_inner().expect("no thread panicked while it held the lock");
+    let mut runs = runs.into_iter().collect::<Result<Vec<Run>, String>>();
+    if let Ok(runs) = &mut runs {
+        // The order of the arms, however fast each was.
+        runs.sort_by_key(|run| (arms.iter().position(|arm| arm.name == run.arm), run.seed));
+    }
+    runs.map_err(Failure::NoHistory)
 }

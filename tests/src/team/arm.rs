@@ -111,6 +111,9 @@ fn baseline(name: &'static str, order: HitOrder) -> Arm {
 }
 
 impl Arm {
+    /// Name of the arm whose hostile node is silent.
+    pub const SILENT: &'static str = "hostile node silent";
+
     /// klnode with its defaults.
     pub fn defaults() -> Self {
         arm("klnode", &[], &[])
@@ -128,7 +131,7 @@ impl Arm {
         let off = [DECAY, TRUST, HOP, FOREIGN, STATUS, ARCHIVE, RELEVANCE_ONLY];
         vec![
             Self::defaults(),
-            arm("hostile node silent", &[], &[Hostility]),
+            arm(Self::SILENT, &[], &[Hostility]),
             arm("no decay", &[DECAY], &[]),
             arm("no freshness in the ranking", &[FRESHNESS], &[]),
             arm("no trust percentiles", &[TRUST], &[]),

@@ -1,7 +1,14 @@
 //! The figures of one replay.
 
-/// Bins of the calibration error.
-const BINS: usize = 10;
+use super::reliability::Reliability;
+
+/// A figure in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figure {
+    pub name: &'static str,
+    /// Digits after the decimal point.
+    pub digits: usize,
+}
 
 /// Counts of one replay.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +27,8 @@ pub struct Counts {
     pub stale_hits: u64,
     /// Tokens of all answers.
     pub tokens: u64,
-    /// Per bin of the shown confidence: hits, sum of the confidence, sum of the rightness.
-    bins: [(u64, f64, f64); BINS],
+    /// The shown confidence of the hits and their rightness.
+    pub reliability: Reliability,
     /// Entries that honest nodes still retrieve although they are old.
     pub old_entries: u64,
     /// Of these, entries that never helped an agent.
@@ -36,82 +43,41 @@ pub struct Counts {
     pub trace: u64,
 }
 
-/// Names of the figures, in the order of [`Counts::figures`].
-pub const FIGURE_NAMES: [&str; 8] = [
-    "right answers per question",
-    "harm per question",
-    "stale hits",
-    "calibration error",
-    "tokens per right answer",
-    "junk",
-    "days until the new fact leads",
-    "harm by the hostile node",
+/// The figures of the simulated world, in the order of [`Counts::figures`].
+pub const FIGURES: [Figure; 8] = [
+    Figure { name: "right answers per question", digits: 3 },
+    Figure { name: "harm per question", digits: 3 },
+    Figure { name: "stale hits", digits: 3 },
+    Figure { name: "calibration error", digits: 3 },
+    Figure { name: "tokens per right answer", digits: 1 },
+    Figure { name: "junk", digits: 3 },
+    Figure { name: "days until the new fact leads", digits: 1 },
+    Figure { name: "harm by the hostile node", digits: 3 },
 ];
 
-/// Number of figures.
-pub const FIGURES: usize = FIGURE_NAMES.len();
+/// Places in [`FIGURES`] of the figures that goals name.
+pub(super) const RIGHT: usize = 0;
+pub(super) const HARM: usize = 1;
+pub(super) const CALIBRATION: usize = 3;
 
 impl Counts {
-    /// Counts a hit that showed a confidence.
-    pub fn note_confidence(&mut self, confidence: f64, rightness: f64) {
-        let bin = ((confidence * BINS as f64) as usize).min(BINS - 1);
-        let (hits, stated, right) = &mut self.bins[bin];
-        *hits += 1;
-        *stated += confidence;
-        *right += rightness;
-    }
-
     /// Mixes a number into the trace.
     pub fn note_trace(&mut self, number: u64) {
         self.trace = (self.trace ^ number).wrapping_mul(0x0100_0000_01B3).rotate_left(17);
     }
 
-    /// Expected calibration error: the mean distance of the shown confidence from the share of right
-    /// entries, over the bins; NaN if no confidence was shown.
-    pub fn calibration_error(&self) -> f64 {
-        let hits: u64 = self.bins.iter().map(|(hits, ..)| hits).sum();
-        let off: f64 = self.bins.iter().map(|(_, stated, right)| (stated - right).abs()).sum();
-        off / hits as f64
-    }
-
-    /// For each bin with hits: their number, the mean confidence and the share of right ones.
-    pub fn reliability(&self) -> Vec<(u64, f64, f64)> {
-        let used = self.bins.iter().filter(|(hits, ..)| *hits > 0);
-        used.map(|(n, stated, right)| (*n, stated / *n as f64, right / *n as f64)).collect()
-    }
-
-    /// The figures in the order of [`FIGURE_NAMES`]; NaN where an arm has none.
-    pub fn figures(&self) -> [f64; FIGURES] {
+    /// The figures in the order of [`FIGURES`]; NaN where an arm has none.
+    pub fn figures(&self) -> Vec<f64> {
         let per = |count: u64, of: u64| count as f64 / of as f64;
-        [
+        vec![
             per(self.right, self.questions),
             per(self.harm, self.questions),
             per(self.stale_hits, self.hits),
-            self.calibration_error(),
+            self.reliability.error(),
             per(self.tokens, self.right),
             per(self.junk, self.old_entries),
             per(self.race_days, self.races),
             per(self.harm_hostile, self.questions),
         ]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Counts;
-
-    #[test]
-    fn the_calibration_error_is_the_mean_distance_over_the_bins() {
-        let mut counts = Counts::default();
-        for right in [1.0, 1.0, 1.0, 0.0] {
-            counts.note_confidence(0.55, right);
-        }
-        assert!((counts.calibration_error() - 0.2).abs() < 1e-9);
-        for _ in 0..4 {
-            counts.note_confidence(1.0, 1.0);
-        }
-        assert!((counts.calibration_error() - 0.1).abs() < 1e-9);
-        assert_eq!(counts.reliability().len(), 2);
-        assert!(Counts::default().calibration_error().is_nan());
     }
 }

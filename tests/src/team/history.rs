@@ -7,6 +7,7 @@
 use super::arm::{Arm, HitOrder, Practice};
 use super::desk::{Desk, Offer};
 use super::dice::Dice;
+use super::figures::Figure;
 use super::git_history::{DocumentedFact, GitHistory, Snapshot};
 use super::replay::caller;
 use crate::cluster::Cluster;
@@ -52,36 +53,28 @@ pub struct HistoryCounts {
     pub unmarked_stale_hits: u64,
 }
 
-impl HistoryCounts {
-    /// The sum with the counts of another replay.
-    #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
-        Self {
-            lessons: self.lessons + other.lessons,
-            stale_lessons: self.stale_lessons + other.stale_lessons,
-            questions: self.questions + other.questions,
-            right: self.right + other.right,
-            harm: self.harm + other.harm,
-            hits: self.hits + other.hits,
-            stale_hits: self.stale_hits + other.stale_hits,
-            unmarked_stale_hits: self.unmarked_stale_hits + other.unmarked_stale_hits,
-        }
-    }
+/// The figures of a replay of the history, in the order of [`HistoryCounts::figures`].
+pub const HISTORY_FIGURES: [Figure; 6] = [
+    Figure { name: "lessons stale at the end", digits: 3 },
+    Figure { name: "right answers per question", digits: 3 },
+    Figure { name: "harm per question", digits: 3 },
+    Figure { name: "stale hits", digits: 3 },
+    Figure { name: "stale hits without a warning", digits: 3 },
+    Figure { name: "hits per question", digits: 2 },
+];
 
-    /// The counts as a row of a table, with shares.
-    pub fn row(&self, name: &str) -> String {
-        let share = |count: u64, of: u64| 100.0 * count as f64 / of as f64;
-        format!(
-            "| {name} | {} | {:.1} % | {} | {:.1} % | {:.1} % | {} | {:.1} % | {:.1} % |",
-            self.lessons,
+impl HistoryCounts {
+    /// The figures in the order of [`HISTORY_FIGURES`].
+    pub fn figures(&self) -> Vec<f64> {
+        let share = |count: u64, of: u64| count as f64 / of as f64;
+        vec![
             share(self.stale_lessons, self.lessons),
-            self.questions,
             share(self.right, self.questions),
             share(self.harm, self.questions),
-            self.hits,
             share(self.stale_hits, self.hits),
             share(self.unmarked_stale_hits, self.hits),
-        )
+            share(self.hits, self.questions),
+        ]
     }
 }
 
@@ -93,7 +86,7 @@ struct SentenceLesson {
 
 impl SentenceLesson {
     fn is_stale(&self, at: &Snapshot) -> bool {
-        at.described(&self.fact) != self.described.as_deref()
+        at.described(&self.fact) != self.described
     }
 }
 
@@ -292,7 +285,7 @@ impl<'a> HistoryReplay<'a> {
         };
         let receipt = self.run("writer", Command::Create(Box::new(new)));
         let Receipt::Created(entry) = receipt else { panic!("no lesson: {receipt:?}") };
-        let described = present.described(&fact).map(str::to_owned);
+        let described = present.described(&fact);
         let number = self.lessons.len() as u64;
         self.lessons.insert(entry, SentenceLesson { fact, number, described });
     }

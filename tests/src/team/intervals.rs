@@ -1,4 +1,5 @@
-//! Means over seeds, and paired bootstrap intervals of the difference between two arms.
+//! Means and other statistics over seeds with bootstrap intervals, also of the difference between two
+//! arms, seed by seed.
 
 use super::dice::Dice;
 
@@ -8,7 +9,7 @@ const RESAMPLES: usize = 4_000;
 /// A mean with its interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Mean over the seeds.
+    /// Mean over the seeds, or the statistic of all seeds.
     pub mean: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -17,29 +18,41 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Bootstrap over seeds; values that are no number are left out. `None` without values.
+    /// Bootstrap over the values of seeds; values that are no number are left out. `None` without
+    /// values.
     pub fn of(values: &[f64]) -> Option<Self> {
         let values: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-        if values.is_empty() {
-            return None;
-        }
-        let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
-        let mut dice = Dice::new(1, &[values.len() as u64]);
-        let mut means: Vec<f64> = (0..RESAMPLES)
+        let mean =
+            |drawn: &[usize]| drawn.iter().map(|at| values[*at]).sum::<f64>() / drawn.len() as f64;
+        Self::of_statistic(values.len(), mean)
+    }
+
+    /// Bootstrap of a statistic over seeds; it is given the places of the drawn seeds. `None`
+    /// without seeds, or if the statistic of all seeds is no number.
+    pub fn of_statistic(seeds: usize, statistic: impl Fn(&[usize]) -> f64) -> Option<Self> {
+        let places: Vec<usize> = (0..seeds).collect();
+        let whole = Some(statistic(&places)).filter(|of| seeds > 0 && of.is_finite())?;
+        let mut dice = Dice::new(1, &[seeds as u64]);
+        let mut resampled: Vec<f64> = (0..RESAMPLES)
             .map(|_| {
-                let drawn: Vec<f64> = values.iter().map(|_| *dice.pick(&values)).collect();
-                mean(&drawn)
+                let drawn: Vec<usize> = places.iter().map(|_| *dice.pick(&places)).collect();
+                statistic(&drawn)
             })
             .collect();
-        means.sort_by(f64::total_cmp);
-        let at = |share: f64| means[((RESAMPLES - 1) as f64 * share).round() as usize];
-        Some(Self { mean: mean(&values), low: at(0.025), high: at(0.975) })
+        resampled.sort_by(f64::total_cmp);
+        let at = |share: f64| resampled[((RESAMPLES - 1) as f64 * share).round() as usize];
+        Some(Self { mean: whole, low: at(0.025), high: at(0.975) })
     }
 
     /// The difference `arm - reference`, seed by seed.
     pub fn of_difference(arm: &[f64], reference: &[f64]) -> Option<Self> {
         let pairs: Vec<f64> = arm.iter().zip(reference).map(|(a, b)| a - b).collect();
         Self::of(&pairs)
+    }
+
+    /// Half the width of the interval.
+    pub fn half_width(&self) -> f64 {
+        (self.high - self.low) / 2.0
     }
 
     /// Whether the interval excludes 0.

@@ -204,7 +204,7 @@ impl<'a> Replay<'a> {
             counts.stale_hits +=
                 u64::from(self.world.facts[claim.fact].is_outdated(claim.value, day));
             if let Some(confidence) = offer.confidence {
-                counts.note_confidence(confidence, self.world.rightness(claim, day));
+                counts.reliability.note(1, confidence, self.world.rightness(claim, day));
             }
         }
     }

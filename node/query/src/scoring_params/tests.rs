@@ -296,6 +296,10 @@ fn a_configured_value_reaches_the_field_of_its_key() {
         assert_eq!(find(&given), value, "{typed}");
         assert_ne!(find(&left), value, "{typed} is the default and proves nothing");
     }
+    let prior = &given.numbers.confidence;
+    let prior_mean = prior.prior_alpha / (prior.prior_alpha + prior.prior_beta);
+    assert_eq!(given.numbers.status.prior_mean, prior_mean);
+    assert_ne!(prior_mean, left.numbers.status.prior_mean);
     // The writer and the readers use the same values.
     assert_eq!(given.tasks.outcome, given.numbers.outcome);
     assert_eq!(given.tasks.confidence, given.numbers.confidence);
