@@ -223,8 +223,9 @@ fn an_export_says_what_it_leaves_out_and_playbooks_are_notes() {
     let (_node, _) = start(&home);
     let mut codes = Vec::new();
     for (title, kind) in [("Kept", "lesson"), ("Rough edge", "friction"), ("Wrong", "lesson")] {
-        let words =
-            ["add", "--title", title, "--content", "Text.", "--type", kind, "--evidence", "doc:x"];
+        let content = format!("A text about {title}.");
+        let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
+        let words = [&words[..], &["--type", kind]].concat();
         codes.push(json(&home, &words)["code"].as_str().unwrap().to_owned());
     }
     printed(&run(&home, &["forget", &codes[2], "--retract", "--yes"]));
