@@ -24,7 +24,7 @@ const WRITTEN: [(&str, &str); 6] = [
 const READ: [(&str, &str, u64); 8] = [
     ("basic-memory", "basic-memory", 24),
     ("claude-memory", "claude-memory", 21),
-    ("instructions", "instructions", 54),
+    ("instructions", "instructions", 55),
     ("mcp-memory", "mcp-memory/memory.jsonl", 30),
     ("mem0", "mem0/export.json", 24),
     ("decapod-db", "decapod-db/knowledge.db", 24),
@@ -154,10 +154,170 @@ fn a_dry_run_shows_types_refusals_and_findings_and_imports_nothing() {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(text.contains("owner (1)"), "unknown fields are listed: {text}");
+    for part in ["  skill  a  a.md:4\n", "  lesson  b  b.md:1\n", "  d.md:1: "] {
+        assert!(text.contains(part), "the first entries and the finding: {part}: {text}");
+    }
     let refused = told(&output);
     assert!(refused.contains("c.md:"), "{refused}");
     assert!(refused.contains("d.md:") && !refused.contains(&token), "{refused}");
     assert_eq!(json(&home, &["list"])["entries"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn a_dry_run_lists_the_first_entries_and_counts_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let entity = |n: usize| {
+        format!(
+            "{{\"type\":\"entity\",\"name\":\"e{n}\",\"entityType\":\"t\",\"observations\":[\"fact {n}\"]}}\n"
+        )
+    };
+    let mut lines: String = (0..25).map(entity).collect();
+    lines.push_str(&entity(3));
+    let path = folder.path().join("memory.jsonl");
+    fs::write(&path, lines).unwrap();
+    let (_node, _) = start(&home);
+    let words = ["import", path.to_str().unwrap(), "--dry-run"];
+    let text = printed(&run(&home, &words));
+    assert!(text.contains("  entity  e0  memory.jsonl:1\n"), "{text}");
+    assert!(text.contains("  entity  e19  memory.jsonl:20\n  and 5 more\n"), "{text}");
+    assert!(text.contains("duplicates in the files: 1\n  memory.jsonl:26: line 4 has"), "{text}");
+    let report = json(&home, &words);
+    assert_eq!(report["first"].as_array().map(Vec::len), Some(20), "{report:#}");
+    assert_eq!(report["first"][0]["title"], "e0", "{report:#}");
+    assert_eq!(report["repeated"][0]["line"], 26, "{report:#}");
+    // Only new entries are listed.
+    import(&home, &path, &[]);
+    let mut lines = fs::read_to_string(&path).unwrap();
+    lines.push_str(&entity(99));
+    fs::write(&path, lines).unwrap();
+    let text = printed(&run(&home, &words));
+    assert!(text.contains("  entity  e99  memory.jsonl:27\n"), "{text}");
+    assert!(!text.contains("  entity  e0"), "{text}");
+}
+
+#[test]
+fn a_stale_index_of_gsd_is_a_note_and_no_refusal() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let source = copied("gsd", folder.path());
+    let (_node, _) = start(&home);
+    let output = run(&home, &["import", source.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let said = told(&output);
+    assert!(said.contains("index.md:"), "{said}");
+    assert!(said.contains("note: its row names `les-2020-01-01-gone`"), "{said}");
+    let pools = json(&home, &["show", "sig-2026-01-03-connection-pools"]);
+    assert_eq!(pools["title"], "Connection pools");
+    let other = json(&home, &["show", "sig-2026-01-07-snapshot-tests"]);
+    let code = pools["code"].as_str().unwrap();
+    let links = json(&home, &["show", code, "--links"]).to_string();
+    assert!(links.contains(other["id"].as_str().unwrap()), "{links}");
+}
+
+#[test]
+fn an_export_says_what_it_leaves_out_and_playbooks_are_notes() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let mut codes = Vec::new();
+    for (title, kind) in [("Kept", "lesson"), ("Rough edge", "friction"), ("Wrong", "lesson")] {
+        let content = format!("A text about {title}.");
+        let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:notes"];
+        let words = [&words[..], &["--type", kind]].concat();
+        codes.push(json(&home, &words)["code"].as_str().unwrap().to_owned());
+    }
+    printed(&run(&home, &["forget", &codes[2], "--retract", "--yes"]));
+    let steps = folder.path().join("steps.md");
+    fs::write(&steps, "# Release\n\n## Steps\n\nTag the commit.\n").unwrap();
+    let words = ["playbook", "new", "How we release", "--file", steps.to_str().unwrap()];
+    printed(&run(&home, &words));
+    let out = folder.path().join("flux");
+    let words = ["export", "--format", "flux-drive", out.to_str().unwrap()];
+    let said = printed(&run(&home, &words));
+    for part in [
+        "1 entry left out: flux-drive has no place for the type friction",
+        "1 entry left out: retracted",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let notes = export(&home, "markdown", &folder.path().join("notes"));
+    let texts: Vec<String> =
+        notes.values().map(|of| String::from_utf8_lossy(of).into_owned()).collect();
+    let playbook = texts.iter().find(|text| text.contains("type: playbook\n"));
+    assert!(playbook.is_some_and(|text| text.contains("Tag the commit.")), "{texts:#?}");
+    assert!(texts.iter().any(|text| text.contains("type: friction\n")), "{texts:#?}");
+}
+
+#[test]
+fn a_renamed_entry_keeps_its_note_and_an_archived_finding_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let (_node, _) = start(&home);
+    let words = ["add", "--title", "First title", "--content", "Text.", "--evidence", "doc:x"];
+    let code = json(&home, &words)["code"].as_str().unwrap().to_owned();
+    let notes = folder.path().join("notes");
+    let first = export(&home, "markdown", &notes);
+    printed(&run(&home, &["edit", &code, "--title", "Second title"]));
+    let words = ["export", "--format", "markdown", notes.to_str().unwrap(), "--force"];
+    printed(&run(&home, &words));
+    let second = files(&notes);
+    assert_eq!(second.keys().collect::<Vec<_>>(), first.keys().collect::<Vec<_>>());
+    let text = String::from_utf8_lossy(second.values().next().unwrap()).into_owned();
+    assert!(text.contains("title: Second title\n"), "{text}");
+    printed(&run(&home, &["forget", &code, "--yes"]));
+    let output = run(&home, &words);
+    assert!(told(&output).contains("is a note of an earlier export"), "{}", told(&output));
+    assert_eq!(files(&notes).len(), 1, "no note is removed");
+
+    import(&home, &copied("flux-drive", folder.path()), &[]);
+    let out = folder.path().join("out");
+    let before = export(&home, "flux-drive", &out);
+    assert!(before.contains_key("batch-size.md") && before.contains_key("clock-skew.md"));
+    let list = json(&home, &["list", "--all", "-n", "500"]);
+    let code = |file: &str| {
+        let entries = list["entries"].as_array().unwrap().iter();
+        let mut codes = entries.map(|of| of["code"].as_str().unwrap());
+        let is_of = |code: &&str| json(&home, &["show", *code])["imported"]["path"] == file;
+        codes.find(is_of).unwrap().to_owned()
+    };
+    for file in ["batch-size.md", "clock-skew.md"] {
+        printed(&run(&home, &["archive", &code(file)]));
+    }
+    fs::write(out.join("clock-skew.md"), "edited by a person\n").unwrap();
+    let words = ["export", "--format", "flux-drive", out.to_str().unwrap()];
+    let output = run(&home, &words);
+    assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+    let after = files(&out);
+    assert_eq!(after["archive/batch-size.md"], before["batch-size.md"]);
+    assert!(!after.contains_key("batch-size.md"), "it has moved");
+    assert!(after.contains_key("clock-skew.md"), "a person edited it");
+    assert!(told(&output).contains("clock-skew.md exists and differs"), "{}", told(&output));
+    printed(&run(&home, &["archive", &code("batch-size.md"), "--undo"]));
+    run(&home, &words);
+    assert!(files(&out).contains_key("batch-size.md"), "and back");
+}
+
+#[test]
+fn a_file_and_its_folder_are_the_same_entries() {
+    let repos = Ground::new();
+    let home = repos.path("home");
+    repos.repository("one", None, 1);
+    copy(&fixture("wfc"), &repos.path("one").join("wfc/references/reviewers"));
+    copy(&fixture("flux-drive"), &repos.path("one").join("config/flux-drive/knowledge"));
+    let (_node, _) = start(&home);
+    for (format, folder, part) in [
+        ("wfc", "wfc/references/reviewers", "security/KNOWLEDGE.md"),
+        ("wfc", "wfc/references/reviewers", "reliability"),
+        ("flux-drive", "config/flux-drive/knowledge", "archive/feature-flags.md"),
+    ] {
+        let folder = repos.path("one").join(folder);
+        import(&home, &folder, &["--format", format]);
+        let one = import(&home, &folder.join(part), &["--format", format]);
+        assert_eq!(one["taken"], 0, "{part}: {one:#}");
+        assert_eq!(one["gone"], serde_json::json!([]), "{part}: {one:#}");
+        assert!(one["known"].as_u64().unwrap() > 0, "{part}: {one:#}");
+    }
 }
 
 #[test]
@@ -279,6 +439,15 @@ fn two_members_who_import_the_same_repository_hold_each_entry_once() {
     });
     assert_eq!(entries(&left.home), expect);
     assert_eq!(entries(&right.home), expect);
+    // Two imports of one file are one source, so neither confirms the other.
+    for member in [&left, &right] {
+        let shown = member.json(&["show", one]);
+        assert_eq!(
+            (&shown["corroborated"], &shown["status"]),
+            (&false.into(), &"candidate".into())
+        );
+        assert_eq!(shown["alpha"], 5.0, "{shown:#}");
+    }
 }
 
 #[test]

@@ -1,12 +1,21 @@
 //! Prior evidence: observations stated on a plain import line count a little, on this node only,
 //! and verify nothing.
 
+use crate::support::conformance::conforms;
 use crate::support::process::{done, printed, run, start, text};
+use klnode_crdt::ids::EntryId;
+use klnode_crdt::origin::Origin;
+use klnode_crdt::time::WallTime;
+use klnode_engine::{Command, NewEntry, SourceKey};
 use klnode_server::Limits;
+use klnode_store::imports::ImportRow;
+use klnode_tests::test_engine::lesson;
 use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 const TITLE: &str = "The zqcourier batches its zqparcels";
 
 fn line(key: &str, observed: &Value) -> String {
@@ -84,4 +93,66 @@ fn no_record_contains_prior_evidence_and_show_displays_it() {
     printed(&run(home, &["export", exported.to_str().unwrap()]));
     let exported = fs::read_to_string(exported).unwrap();
     assert!(exported.contains(TITLE) && !exported.contains("observed"), "{exported}");
+}
+
+/// The time some days ago, in milliseconds since 1970.
+fn days_ago(days: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(now.as_millis()).unwrap() - days * DAY_MILLIS
+}
+
+/// A node that imported an entry some days ago from a file with this date.
+fn imported_before(days: u64, dated: u64) -> (Served, EntryId) {
+    let key = SourceKey { format: "flux-drive".into(), key: "batch".into() };
+    let new = NewEntry { source: Some(key.clone()), ..lesson(TITLE) };
+    let SourceKey { format, key } = key;
+    let (workspace, memory) = (new.workspace, new.memory);
+    let entry = Origin::Imported { workspace, memory, format, key }.id();
+    let words = json!({"format": "flux-drive", "confirmed": dated.to_string()}).to_string();
+    let row = ImportRow { id: None, words, place: None, base: None, links: Vec::new() };
+    let dated = Some(WallTime::from_millis(dated));
+    let note = Command::NoteSource { entry, row: Box::new(row), dated };
+    let (node, _) = Served::start_after(days, &[Command::Create(Box::new(new)), note]);
+    (node, entry)
+}
+
+/// The same part of the file, with another date.
+fn dated_line(dated: u64) -> String {
+    let source = json!({"format": "flux-drive", "confirmed": dated.to_string(), "newest": dated});
+    let line = json!({
+        "title": TITLE, "content": format!("What we learned about {TITLE}."), "key": "batch",
+        "evidence": ["commit:1a2b3c4"], "source": source,
+    });
+    format!("{line}\n")
+}
+
+fn status(node: &Served, entry: EntryId) -> String {
+    text(&node.json("GET", &format!("/v1/entries/{entry}"), &Value::Null).json()["status"])
+}
+
+#[test]
+fn a_date_in_the_future_counts_as_the_day_of_the_import() {
+    let (node, entry) = imported_before(120, days_ago(0) + 4_000 * DAY_MILLIS);
+    assert_eq!(status(&node, entry), "stale", "the import was 120 days ago");
+    let (node, entry) = imported_before(5, days_ago(0) + 4_000 * DAY_MILLIS);
+    assert_ne!(status(&node, entry), "stale");
+}
+
+#[test]
+fn a_date_that_was_edited_after_the_first_import_is_the_age_of_the_entry() {
+    conforms("S000-35");
+    let (node, entry) = imported_before(120, days_ago(130));
+    assert_eq!(status(&node, entry), "stale");
+    let before = node.json("GET", &format!("/v1/entries/{entry}"), &Value::Null).json();
+    let answer = import(&node, &dated_line(days_ago(2)));
+    assert_eq!([&answer["changed"], &answer["taken"]], [&json!(1), &json!(0)], "{answer}");
+    assert_ne!(status(&node, entry), "stale", "the file says that it still holds");
+    let after = node.json("GET", &format!("/v1/entries/{entry}"), &Value::Null).json();
+    for field in ["alpha", "beta", "corroborated", "confirmed_days_ago"] {
+        assert_eq!(after[field], before[field], "{field}: a date confirms nothing");
+    }
+    assert_ne!(after["status"], "verified");
+    let answer = import(&node, &dated_line(days_ago(100)));
+    assert_eq!(answer["changed"], 1, "{answer}");
+    assert_eq!(status(&node, entry), "stale", "an older date makes it older");
 }

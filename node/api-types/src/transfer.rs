@@ -227,6 +227,9 @@ pub struct ImportResult {
     /// The first lines in conflict, each with the entry and its fields.
     #[serde(default)]
     pub conflicted: Vec<LineProblem>,
+    /// In a dry run, the numbers of the first lines that would add or change an entry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub would_write: Vec<u64>,
     /// The line at which a strict import stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<u64>,
@@ -241,7 +244,7 @@ pub struct LineProblem {
     pub message: String,
 }
 
-/// Problems that are listed; further ones are only counted.
+/// Lines that are listed of each kind; further ones are only counted.
 pub const PROBLEMS_MAX: usize = 20;
 
 impl ImportResult {
@@ -262,6 +265,13 @@ impl ImportResult {
         }
     }
 
+    /// Notes a line that would add or change an entry.
+    pub fn would_write(&mut self, line: u64) {
+        if self.would_write.len() < PROBLEMS_MAX {
+            self.would_write.push(line);
+        }
+    }
+
     /// Adds the result of further lines.
     pub fn add(&mut self, other: Self) {
         self.entries += other.entries;
@@ -279,6 +289,8 @@ impl ImportResult {
         self.problems.extend(other.problems.into_iter().take(room));
         let room = PROBLEMS_MAX.saturating_sub(self.conflicted.len());
         self.conflicted.extend(other.conflicted.into_iter().take(room));
+        let room = PROBLEMS_MAX.saturating_sub(self.would_write.len());
+        self.would_write.extend(other.would_write.into_iter().take(room));
         self.stopped = self.stopped.or(other.stopped);
     }
 }

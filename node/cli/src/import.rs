@@ -138,7 +138,10 @@ impl Import {
                         let path = self.request_path(&name, piece.first_line, self.dry_run);
                         let media_type = "application/x-ndjson";
                         let sent = client.send_bytes(Method::POST, &path, media_type, piece.lines);
-                        imported.add(sent.await?);
+                        let mut result: ImportResult = sent.await?;
+                        // Only the entries of other tools' files are listed.
+                        result.would_write.clear();
+                        imported.add(result);
                         progress.tell("importing", piece.end, total);
                     }
                 }

@@ -5,7 +5,8 @@
 //! it. It affects no status, gate, filter or confirmation.
 //!
 //! The words of the file are displayed and exported. Of them only the newest date has an effect: an
-//! entry is at least as old as its file says, so a stale corpus arrives stale.
+//! entry is at least as old as its file says, so a stale corpus arrives stale. A later import takes
+//! the date that a person has edited in the file since, at most the time of that import.
 
 use super::command::{PriorEvidence, Receipt, Rejection};
 use super::ingest::Transaction;
@@ -37,7 +38,8 @@ impl Transaction<'_> {
     }
 
     /// Stores the words of the file that an entry was imported from, in place of earlier ones. An
-    /// entry that this node lacks changes nothing. The date is at most the time of the import.
+    /// entry that this node lacks changes nothing. The date is at most the time of the import, and at
+    /// the first import at most the arrival of the entry.
     pub(super) fn note_source(
         &self,
         batch: &Batch,
@@ -45,13 +47,18 @@ impl Transaction<'_> {
         row: &ImportRow,
         dated: Option<WallTime>,
     ) -> Result<Receipt, Rejection> {
-        let is_held = batch.view_row(entry)?.is_some_and(|row| !row.is_forgotten);
-        let is_short = row.words.len() <= IMPORT_WORDS_BYTES_MAX;
-        if !is_held || !is_short || batch.import(entry)?.as_ref() == Some(row) {
+        let held = batch.view_row(entry)?.filter(|row| !row.is_forgotten);
+        let Some(held) = held.filter(|_| row.words.len() <= IMPORT_WORDS_BYTES_MAX) else {
+            return Ok(Receipt::Known(entry));
+        };
+        let earlier = batch.import(entry)?;
+        if earlier.as_ref() == Some(row) {
             return Ok(Receipt::Known(entry));
         }
         batch.put_import(entry, row)?;
-        let dated = dated.map(|date| date.min(self.now).day());
+        // A first import makes no entry younger that this node holds already.
+        let latest = if earlier.is_some() { self.now } else { self.now.min(held.first_seen) };
+        let dated = dated.map(|date| date.min(latest).day());
         if dated.is_some() {
             batch.put_uses(entry, UseRow { dated, ..batch.uses(entry)? })?;
         }

@@ -40,7 +40,7 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
 
 /// Reads the sections of the index.
 fn read_index(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };

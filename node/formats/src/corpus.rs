@@ -31,6 +31,8 @@ pub struct SourceCorpus {
     pub links_skipped: u64,
     /// True if the corpus is one file and not its folder.
     pub is_one_file: bool,
+    /// The part of the folder that is read, with a slash at the end; empty for all of it.
+    pub part: String,
 }
 
 impl SourceCorpus {
@@ -43,25 +45,27 @@ impl SourceCorpus {
         let failed = |source| CorpusError::Io { path: path.to_owned(), source };
         let metadata = fs::metadata(path).map_err(failed)?;
         let Detection { format, root } = match format {
-            Some(format) => Detection { format, root: detect::root_for(path, format) },
+            Some(format) => Detection { format, root: detect::root_for(path, format)? },
             None => detect::detect(path, metadata.is_dir())?,
         };
-        if fs::metadata(&root).map_err(failed)?.is_file() {
-            let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let bytes = fs::metadata(&root).map_err(failed)?.len();
-            let file = SourceFile { path: name, absolute: root.clone(), bytes };
-            let root = root.parent().map(Path::to_path_buf).unwrap_or_default();
-            return Ok(Self {
-                format,
-                root,
-                files: vec![file],
-                links_skipped: 0,
-                is_one_file: true,
-            });
+        let found = fs::metadata(&root).map_err(failed)?;
+        let folder = match found.is_file() {
+            true => root.parent().filter(|folder| *folder != Path::new("")),
+            false => Some(root.as_path()),
+        };
+        // One file and its folder must give the same identities, so both start at the same place.
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().map_err(failed)?;
+        let (top, part) = top_of(format, &folder);
+        let (files, links_skipped, is_one_file) = (Vec::new(), 0, found.is_file());
+        let mut corpus = Self { format, root: top, files, links_skipped, is_one_file, part };
+        if is_one_file {
+            let name = root.file_name().unwrap_or_default().to_string_lossy();
+            let path = format!("{}{name}", corpus.part);
+            corpus.files.push(SourceFile { path, absolute: root.clone(), bytes: found.len() });
+            return Ok(corpus);
         }
-        let (files, links_skipped, is_one_file) = (Vec::new(), 0, false);
-        let mut corpus = Self { format, root: root.clone(), files, links_skipped, is_one_file };
-        corpus.collect(&root, "", 0)?;
+        let below = corpus.part.trim_end_matches('/').to_owned();
+        corpus.collect(&folder, &below, 0)?;
         if corpus.files.is_empty() {
             return Err(CorpusError::Empty { path: path.to_owned(), format });
         }
@@ -96,7 +100,9 @@ impl SourceCorpus {
                 if depth < DEPTH_MAX && detect::visits(self.format, &path) {
                     self.collect(&absolute, &path, depth + 1)?;
                 }
-            } else if metadata.is_file() && detect::takes(self.format, &path) {
+            } else if metadata.is_file()
+                && detect::takes(self.format, &self.root.to_string_lossy(), &path)
+            {
                 if self.files.len() == FILES_MAX {
                     return Err(CorpusError::TooMany { path: self.root.clone() });
                 }
@@ -147,5 +153,24 @@ impl SourceCorpus {
             FileFormat::ClaudeMem => databases::read_claude_mem(file, take),
             FileFormat::Klnode => take.problem(None, "the node itself reads lines of klnode"),
         }
+    }
+}
+
+/// The folder to which the files of a format are relative, and the part of it that is read. The folder
+/// of a WFC reviewer and flux-drive's archive are parts of the folder above.
+fn top_of(format: FileFormat, folder: &Path) -> (PathBuf, String) {
+    let is_part = match format {
+        FileFormat::Wfc => {
+            [wfc::KNOWLEDGE, wfc::ARCHIVE].iter().any(|name| folder.join(name).is_file())
+        }
+        FileFormat::FluxDrive => folder.ends_with(flux_drive::ARCHIVE_FOLDER),
+        _ => false,
+    };
+    match (folder.parent(), folder.file_name()) {
+        // The folder above a repository would be outside of it.
+        (Some(above), Some(name)) if is_part && !folder.join(".git").exists() => {
+            (above.to_owned(), format!("{}/", name.to_string_lossy()))
+        }
+        _ => (folder.to_owned(), String::new()),
     }
 }

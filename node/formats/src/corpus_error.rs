@@ -15,6 +15,16 @@ pub enum CorpusError {
         /// The system's error.
         source: io::Error,
     },
+    /// The knowledge is behind a symbolic link, which could lead anywhere.
+    #[error(
+        "{path} has knowledge in {place}, which is or lies behind a symbolic link. An import does not follow \
+         such links; name the folder that it leads to."
+    )]
+    Linked {
+        path: PathBuf,
+        /// The place of a format's knowledge.
+        place: &'static str,
+    },
     /// No format fits.
     #[error("{path} has no format that klnode knows.")]
     Unknown { path: PathBuf },

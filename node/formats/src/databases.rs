@@ -11,10 +11,32 @@ use crate::taker::Taker;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::ops::ControlFlow;
 
 /// Most later events of FormicOS that are kept in memory.
 const CHANGES_MAX: usize = 500_000;
+
+/// The ledger beside the database of Decapod.
+const PROMOTIONS: &str = "knowledge.promotions.jsonl";
+
+/// The progress in a table, as a share of the bytes of its file.
+struct RowProgress {
+    rows: u64,
+    bytes: u64,
+}
+
+impl RowProgress {
+    fn of(copy: &DatabaseCopy, table: &str, file: &SourceFile) -> Self {
+        Self { rows: copy.row_count(table).max(1), bytes: file.bytes }
+    }
+
+    /// The bytes that the rows up to this one stand for.
+    fn bytes(&self, number: u64) -> u64 {
+        let bytes = u128::from(self.bytes) * u128::from(number) / u128::from(self.rows);
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+}
 
 /// Runs a reader of rows, and reports its failure as a problem of the file.
 fn read_rows(
@@ -33,12 +55,15 @@ pub(crate) fn read_decapod(file: &SourceFile, take: &mut Taker<'_>) -> ControlFl
     read_rows(file, take, |copy, take| {
         let table = copy.table_with(&["id", "title", "content"])?;
         let table = table.ok_or("it has no table with id, title and content")?;
-        let beside = file.absolute.with_file_name("knowledge.promotions.jsonl");
-        let promotions =
-            SourceFile { path: "knowledge.promotions.jsonl".into(), absolute: beside, bytes: 0 };
-        let ledger = Ledger::read(&[promotions]);
-        let mut flow = ControlFlow::Continue(());
+        let beside = file.absolute.with_file_name(PROMOTIONS);
+        let is_file = fs::symlink_metadata(&beside).is_ok_and(|found| found.is_file());
+        let promotions = SourceFile { path: PROMOTIONS.into(), absolute: beside, bytes: 0 };
+        let promotions: Vec<SourceFile> = is_file.then_some(promotions).into_iter().collect();
+        let ledger = Ledger::read(&promotions);
+        let (mut flow, progress) = (ControlFlow::Continue(()), RowProgress::of(copy, &table, file));
+        let position = take.position();
         copy.rows(&table, "id", &mut |number, row| {
+            position.set(progress.bytes(number));
             let mut entry = decapod::entry(&file.path, number, row, &ledger);
             entry.source.format = FileFormat::DecapodDb.name().into();
             flow = take.entry(entry);
@@ -68,8 +93,10 @@ pub(crate) fn read_formicos(file: &SourceFile, take: &mut Taker<'_>) -> ControlF
             }
             ControlFlow::Continue(())
         })?;
-        let mut flow = ControlFlow::Continue(());
+        let (mut flow, progress) = (ControlFlow::Continue(()), RowProgress::of(copy, &table, file));
+        let position = take.position();
         copy.rows(&table, "seq", &mut |number, row| {
+            position.set(progress.bytes(number));
             if row.get("type").and_then(Value::as_str) == Some("MemoryEntryCreated") {
                 flow = take_created(&file.path, number, &row, &changes, take);
             }
@@ -134,7 +161,9 @@ pub(crate) fn read_claude_mem(file: &SourceFile, take: &mut Taker<'_>) -> Contro
         for columns in tables {
             let Some(table) = copy.table_with(&columns)? else { continue };
             has_any = true;
+            let (progress, position) = (RowProgress::of(copy, &table, file), take.position());
             copy.rows(&table, "id", &mut |number, row| {
+                position.set(position.get().max(progress.bytes(number)));
                 flow = take.entry(claude_mem_entry(&file.path, &table, number, row));
                 flow
             })?;

@@ -71,7 +71,7 @@ pub(crate) fn read(file: &SourceFile, ledger: &Ledger, take: &mut Taker<'_>) -> 
     if is_ledger(&file.path) {
         return ControlFlow::Continue(());
     }
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };

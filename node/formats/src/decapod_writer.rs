@@ -7,7 +7,7 @@
 use crate::decapod::PROMOTIONS;
 use crate::format::FileFormat;
 use crate::neutral_entry::{NeutralEntry, SourceCitation};
-use crate::output_file::{OutputFile, slug};
+use crate::output_file::{EntryIds, OutputFile, slug};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,14 +20,18 @@ type Lines = BTreeMap<String, Vec<(u64, String)>>;
 
 /// Writes all files.
 pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<OutputFile> {
-    let mut files = Lines::new();
+    let (mut files, mut ids) = (Lines::new(), EntryIds::default());
     for entry in entries {
         let source = &entry.source;
         let own = source
             .path
             .clone()
             .filter(|path| is_own(&entry) && path.ends_with(".jsonl") && is_safe(path));
-        let id = source.id.clone().unwrap_or_else(|| slug(&entry.title));
+        let id = source.id.clone().or_else(|| entry.klnode_id.clone());
+        let mut id = id.unwrap_or_else(|| slug(&entry.title));
+        if has_id(&entry) {
+            id = ids.unique(id);
+        }
         let path = own.unwrap_or_else(|| path_of(&entry, &id));
         let line = source.line.unwrap_or_default();
         files.entry(path).or_default().push((line, object(&entry, &id).to_string()));
@@ -36,14 +40,19 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<Outp
     let file = |(path, mut lines): (String, Vec<(u64, String)>)| {
         lines.sort();
         let text = lines.into_iter().map(|(_, line)| line + "\n").collect();
-        OutputFile { path, text }
+        OutputFile::new(path, text)
     };
-    let version = OutputFile { path: "VERSION".into(), text: format!("{SCHEMA_VERSION}\n") };
+    let version = OutputFile::new("VERSION".into(), format!("{SCHEMA_VERSION}\n"));
     files.into_iter().map(file).chain([version]).collect()
 }
 
 fn is_own(entry: &NeutralEntry) -> bool {
-    entry.source.format == FileFormat::Decapod.name()
+    [FileFormat::Decapod, FileFormat::DecapodDb].iter().any(|of| entry.source.format == of.name())
+}
+
+/// True if the object of an entry has an id: not if the file of the entry had none.
+fn has_id(entry: &NeutralEntry) -> bool {
+    !is_own(entry) || entry.source.id.is_some()
 }
 
 fn is_safe(path: &str) -> bool {
@@ -125,12 +134,13 @@ fn object(entry: &NeutralEntry, id: &str) -> Value {
     }
     let title = fields.remove("full_title").unwrap_or_else(|| json!(entry.title));
     let kind = entry.kind.as_deref().unwrap_or("lesson");
-    if !is_own || source.id.is_some() {
+    if has_id(entry) {
         fields.insert("id".into(), json!(id));
     }
     fields.entry("type".into()).or_insert_with(|| json!(kind));
-    if !is_own {
-        fields.insert("schema_version".into(), json!(SCHEMA_VERSION));
+    if source.format != FileFormat::Decapod.name() {
+        // The rows of the database have none.
+        fields.entry("schema_version".into()).or_insert_with(|| json!(SCHEMA_VERSION));
     }
     match kind {
         "entity" => {

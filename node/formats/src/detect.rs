@@ -3,6 +3,7 @@
 use crate::corpus_error::CorpusError;
 use crate::format::FileFormat;
 use crate::front_matter::{self, Fields};
+use crate::source_file::{is_below, is_linked};
 use crate::text_lines::TextLines;
 use serde_json::Value;
 use std::fs::{self, File};
@@ -29,6 +30,10 @@ const INSTRUCTION_FILES: [&str; 7] = [
     ".windsurfrules",
     "copilot-instructions.md",
 ];
+/// The folder of Cursor's rules.
+const CURSOR_RULES: &str = "/.cursor/rules/";
+/// The folder of Copilot's instructions.
+const COPILOT_INSTRUCTIONS: &str = "/.github/instructions/";
 /// Places of knowledge in a repository, with their formats.
 const PLACES: [(&str, FileFormat); 7] = [
     (".decapod/data/knowledge.db", FileFormat::DecapodDb),
@@ -41,10 +46,20 @@ const PLACES: [(&str, FileFormat); 7] = [
 ];
 
 /// The place of a format's knowledge in a path whose format the caller names.
-pub(crate) fn root_for(path: &Path, format: FileFormat) -> PathBuf {
-    let mut places =
-        PLACES.iter().filter(|(_, of)| *of == format).map(|(place, _)| path.join(place));
-    places.find(|place| place.exists()).unwrap_or_else(|| path.to_owned())
+pub(crate) fn root_for(path: &Path, format: FileFormat) -> Result<PathBuf, CorpusError> {
+    let places = || PLACES.iter().filter(|(_, of)| *of == format).map(|(place, _)| *place);
+    match places().find(|place| is_below(path, place)) {
+        Some(place) => Ok(path.join(place)),
+        None => match places().find(|place| leads_somewhere(path, place)) {
+            Some(place) => Err(CorpusError::Linked { path: path.to_owned(), place }),
+            None => Ok(path.to_owned()),
+        },
+    }
+}
+
+/// True if a place exists behind a symbolic link.
+fn leads_somewhere(path: &Path, place: &str) -> bool {
+    is_linked(path, place) && path.join(place).exists()
 }
 
 /// Recognizes a path.
@@ -53,11 +68,12 @@ pub(crate) fn detect(path: &Path, is_folder: bool) -> Result<Detection, CorpusEr
         let format = of_file(path).ok_or_else(|| CorpusError::Unknown { path: path.to_owned() })?;
         return Ok(Detection { format, root: path.to_owned() });
     }
-    let mut found: Vec<Detection> = Vec::new();
+    let (mut found, mut linked) = (Vec::<Detection>::new(), None);
     for (place, format) in PLACES {
-        let root = path.join(place);
-        if root.exists() && found.iter().all(|other| other.format != format) {
-            found.push(Detection { format, root });
+        if leads_somewhere(path, place) {
+            linked = linked.or(Some(place));
+        } else if is_below(path, place) && found.iter().all(|other| other.format != format) {
+            found.push(Detection { format, root: path.join(place) });
         }
     }
     if found.len() > 1 {
@@ -67,13 +83,17 @@ pub(crate) fn detect(path: &Path, is_folder: bool) -> Result<Detection, CorpusEr
     if let Some(found) = found.pop() {
         return Ok(found);
     }
+    // The notes of a repository are not the knowledge that a link in it names.
+    if let Some(place) = linked {
+        return Err(CorpusError::Linked { path: path.to_owned(), place });
+    }
     let format = of_folder(path).ok_or_else(|| CorpusError::Unknown { path: path.to_owned() })?;
     Ok(Detection { format, root: path.to_owned() })
 }
 
 /// The format of a folder that is not a known place of a repository.
 fn of_folder(path: &Path) -> Option<FileFormat> {
-    let has = |name: &str| path.join(name).exists();
+    let has = |name: &str| is_below(path, name);
     if ["semantic", "procedural", "episodic"].iter().any(|name| has(&format!("{name}/v1"))) {
         return Some(FileFormat::Decapod);
     }
@@ -88,6 +108,10 @@ fn of_folder(path: &Path) -> Option<FileFormat> {
     let names = |name: &str| notes.iter().any(|note| note.file_name().is_some_and(|of| of == name));
     if names("KNOWLEDGE.md") {
         return Some(FileFormat::Wfc);
+    }
+    let is_rule = |note: &PathBuf| is_instruction_file(&note.to_string_lossy());
+    if is_in_rule_folder(path) || (!notes.is_empty() && notes.iter().all(is_rule)) {
+        return Some(FileFormat::Instructions);
     }
     let fields: Vec<Fields> = notes.iter().filter_map(|note| fields_of(note)).collect();
     let formats: Vec<FileFormat> = fields.iter().filter_map(of_fields).collect();
@@ -114,6 +138,22 @@ fn of_folder(path: &Path) -> Option<FileFormat> {
     files.sort();
     files.retain(|file| fs::symlink_metadata(file).is_ok_and(|found| found.is_file()));
     files.iter().take(PROBES_MAX).find_map(|file| of_file(file))
+}
+
+/// True for a folder with rules of Cursor or instructions of Copilot.
+fn is_in_rule_folder(path: &Path) -> bool {
+    let path = if path == Path::new("") { Path::new(".") } else { path };
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = format!("{}/", path.to_string_lossy());
+    path.contains(CURSOR_RULES) || path.contains(COPILOT_INSTRUCTIONS)
+}
+
+/// True for a file whose name alone shows that it has instructions.
+fn is_instruction_file(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    INSTRUCTION_FILES.contains(&name)
+        || name.ends_with(".mdc")
+        || name.ends_with(".instructions.md")
 }
 
 /// Finds some notes of a folder.
@@ -167,7 +207,8 @@ fn of_fields(fields: &Fields) -> Option<FileFormat> {
 /// The format of a file.
 fn of_file(path: &Path) -> Option<FileFormat> {
     let name = path.file_name()?.to_string_lossy().into_owned();
-    if INSTRUCTION_FILES.contains(&name.as_str()) || name.ends_with(".mdc") {
+    let is_rule = || is_markdown(path) && path.parent().is_some_and(is_in_rule_folder);
+    if is_instruction_file(&name) || is_rule() {
         return Some(FileFormat::Instructions);
     }
     if name.starts_with("KNOWLEDGE") && is_markdown(path) {
@@ -211,7 +252,9 @@ fn of_line(line: &serde_json::Map<String, Value>) -> FileFormat {
     } else if (kind == "entity" && has("entityType")) || (kind == "relation" && has("relationType"))
     {
         FileFormat::McpMemory
-    } else if has("memory") && !has("title") || has("results") {
+    } else if has("results") {
+        of_results(line)
+    } else if has("memory") && !has("title") {
         FileFormat::Mem0
     } else if has("items") || has("entry_type") {
         FileFormat::Formicos
@@ -219,6 +262,18 @@ fn of_line(line: &serde_json::Map<String, Value>) -> FileFormat {
         FileFormat::Decapod
     } else {
         FileFormat::Klnode
+    }
+}
+
+/// The format of a search answer: mem0 and FormicOS both have `results`, with other elements.
+fn of_results(line: &serde_json::Map<String, Value>) -> FileFormat {
+    let results = line.get("results").and_then(Value::as_array);
+    let first = results.and_then(|of| of.first()).and_then(Value::as_object);
+    let has = |name: &str| first.is_some_and(|of| of.contains_key(name));
+    let is_formicos = has("entry_type") || has("conf_alpha") || has("domains");
+    match is_formicos && !has("memory") {
+        true => FileFormat::Formicos,
+        false => FileFormat::Mem0,
     }
 }
 
@@ -251,8 +306,9 @@ pub(crate) fn visits(format: FileFormat, path: &str) -> bool {
     }
 }
 
-/// True if a file of a folder belongs to a corpus of the format.
-pub(crate) fn takes(format: FileFormat, path: &str) -> bool {
+/// True if a file of a folder belongs to a corpus of the format. `root` is the whole path of the
+/// corpus.
+pub(crate) fn takes(format: FileFormat, root: &str, path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let ends = |of: &[&str]| of.iter().any(|end| name.ends_with(end));
     match format {
@@ -262,9 +318,8 @@ pub(crate) fn takes(format: FileFormat, path: &str) -> bool {
         FileFormat::ClaudeMemory | FileFormat::BasicMemory => ends(&[".md"]),
         FileFormat::Markdown => ends(&[".md", ".markdown"]),
         FileFormat::Instructions => {
-            INSTRUCTION_FILES.contains(&name)
-                || (path.contains(".cursor/rules/") && ends(&[".mdc", ".md"]))
-                || (path.contains(".github/instructions/") && ends(&[".instructions.md"]))
+            let is_rule = || format!("{root}/{path}").contains(CURSOR_RULES) && ends(&[".md"]);
+            is_instruction_file(name) || is_rule()
         }
         FileFormat::Decapod | FileFormat::McpMemory | FileFormat::Klnode => ends(&[".jsonl"]),
         FileFormat::Mem0 | FileFormat::Formicos => ends(&[".json", ".jsonl"]),

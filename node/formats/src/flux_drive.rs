@@ -8,7 +8,7 @@ use crate::body::{CodeFence, path_predicates};
 use crate::dates;
 use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Note};
-use crate::neutral_entry::{ImportKey, NeutralEntry, one_line};
+use crate::neutral_entry::{ImportKey, NeutralEntry, one_line, title_from};
 use crate::output_file::{FileNames, OutputFile};
 use crate::source_file::SourceFile;
 use crate::taker::Taker;
@@ -17,7 +17,8 @@ use serde_json::Value;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-const ARCHIVE: &str = "archive/";
+/// The folder of archived findings.
+pub(crate) const ARCHIVE_FOLDER: &str = "archive";
 /// The field of `extra` with the words of the evidence paragraph.
 const EVIDENCE: &str = "evidence";
 
@@ -45,10 +46,19 @@ fn entry(path: &str, note: Note) -> NeutralEntry {
     let is_finding = !entry.anchors.is_empty() && !entry.verify_steps.is_empty();
     entry.kind = Some(if is_finding { "finding" } else { "lesson" }.into());
     entry.content = content;
-    entry.is_archived = path.starts_with(ARCHIVE) || path.contains("/archive/");
-    let path = path.strip_prefix(ARCHIVE).unwrap_or(path).to_owned();
+    let live = live_path(path);
+    entry.is_archived = live.is_some();
+    // An archived finding keeps its entry.
+    let path = live.unwrap_or_else(|| path.to_owned());
     entry.key = ImportKey::Place { path, within: String::new() };
     entry
+}
+
+/// The path of an archived finding without the folder of the archive; `None` for a live one.
+fn live_path(path: &str) -> Option<String> {
+    let (folder, name) = path.rsplit_once('/')?;
+    let above = folder.strip_suffix(ARCHIVE_FOLDER)?;
+    (above.is_empty() || above.ends_with('/')).then(|| format!("{above}{name}"))
 }
 
 /// The parts of a body.
@@ -129,12 +139,15 @@ fn steps(text: &str) -> Vec<String> {
 /// Writes an entry as a finding.
 pub(crate) fn write(entry: &NeutralEntry, names: &mut FileNames) -> OutputFile {
     let known = names.own_path(entry, FileFormat::FluxDrive);
-    let name = known.map_or_else(
-        || names.slug(entry),
-        |path| path.strip_prefix(ARCHIVE).unwrap_or(&path).to_owned(),
-    );
-    let folder = if entry.is_archived { ARCHIVE } else { "" };
-    let path = names.unique(&format!("{folder}{name}"));
+    let live = known.map_or_else(|| names.slug(entry), |path| live_path(&path).unwrap_or(path));
+    let archived = match live.rsplit_once('/') {
+        Some((folder, name)) => format!("{folder}/{ARCHIVE_FOLDER}/{name}"),
+        None => format!("{ARCHIVE_FOLDER}/{live}"),
+    };
+    let (path, other) = if entry.is_archived { (archived, live) } else { (live, archived) };
+    let first = path.clone();
+    let path = names.unique(&path);
+    let moved_from = Some(other).filter(|_| path == first);
     let source = &entry.source;
     let mut text = format!("{FENCE}\n");
     let dates = [&source.confirmed, &source.updated, &source.created];
@@ -177,7 +190,7 @@ pub(crate) fn write(entry: &NeutralEntry, names: &mut FileNames) -> OutputFile {
     if !parts.is_empty() {
         let _ = write!(text, "\n{parts}");
     }
-    OutputFile { path, text }
+    OutputFile { path, text, moved_from }
 }
 
 /// The text of an entry for a format without titles: a title that the text does not begin with comes
@@ -187,7 +200,7 @@ pub(crate) fn described(entry: &NeutralEntry) -> String {
         let title = entry.title.trim_end_matches(['…', '.']);
         one_line(text).trim_start_matches(['#', '-', '*', '>', ' ']).starts_with(title)
     };
-    if begins(&entry.content) {
+    if begins(&entry.content) || title_from(&entry.content) == entry.title {
         entry.content.clone()
     } else {
         format!("{}. {}", entry.title.trim_end_matches('.'), entry.content)

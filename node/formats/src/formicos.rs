@@ -3,16 +3,14 @@
 //! The confidence of FormicOS becomes prior evidence: the observations above its starting values.
 
 use crate::format::FileFormat;
-use crate::front_matter::{Fields, unreadable};
+use crate::front_matter::Fields;
 use crate::json_elements;
 use crate::neutral_entry::{ImportKey, NeutralEntry, Observed, title_from};
-use crate::output_file::OutputFile;
+use crate::output_file::{EntryIds, OutputFile, slug};
 use crate::source_file::SourceFile;
 use crate::taker::Taker;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
 
 /// The α and β with which FormicOS starts.
@@ -22,26 +20,13 @@ const CLASSES: [&str; 3] = ["ephemeral", "stable", "permanent"];
 
 /// Reads a file of the API.
 pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let reader = match File::open(&file.absolute) {
-        Ok(reader) => BufReader::new(reader),
-        Err(error) => return take.problem(None, unreadable(&error).1),
-    };
-    let mut flow = ControlFlow::Continue(());
-    let read = json_elements::stream(reader, &["items", "results"], &mut |number, element| {
-        flow = match element {
-            Value::Object(object) => {
-                let fields = Fields(object.into_iter().collect());
-                take.entry(entry(&file.path, number, fields))
-            }
-            _ => take.problem(None, format!("element {number} is no object")),
-        };
-        flow
-    });
-    flow?;
-    match read {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => take.problem(Some(error.line() as u64), format!("it is not JSON: {error}")),
-    }
+    json_elements::read(file, &["items", "results"], take, |number, element, take| match element {
+        Value::Object(object) => {
+            let fields = Fields(object.into_iter().collect());
+            take.entry(entry(&file.path, number, fields))
+        }
+        _ => take.problem(None, format!("element {number} is no object")),
+    })
 }
 
 /// The entry of an object. The database has the same fields.
@@ -95,15 +80,16 @@ fn sub_types(kind: Option<&str>) -> &'static [&'static str] {
 
 /// Writes all entries as one file.
 pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> OutputFile {
-    let mut items: Vec<(String, Value)> = Vec::new();
+    let (mut items, mut ids) = (Vec::<(String, Value)>::new(), EntryIds::default());
     for entry in entries {
         let source = &entry.source;
         let mut fields: BTreeMap<String, Value> = BTreeMap::new();
-        let is_own = source.format == FileFormat::Formicos.name();
+        let is_own = is_own(&entry);
         if is_own {
             fields.extend(source.extra.clone());
         }
-        let id = source.id.clone().unwrap_or_default();
+        let id = source.id.clone().or_else(|| entry.klnode_id.clone());
+        let id = ids.unique(id.unwrap_or_else(|| slug(&entry.title)));
         let kind = match entry.kind.as_deref() {
             Some("skill") => "skill",
             _ => "experience",
@@ -130,6 +116,10 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> OutputFi
         }
         fields.entry("entry_type".into()).or_insert_with(|| json!(kind));
         fields.insert("domains".into(), json!(entry.tags));
+        if let Some(Observed { successes, failures }) = entry.observed.filter(|_| !is_own) {
+            fields.insert("conf_alpha".into(), json!(START + successes));
+            fields.insert("conf_beta".into(), json!(START + failures));
+        }
         items.push((id, json!(fields)));
     }
     items.sort_by(|one, other| one.0.cmp(&other.0));
@@ -137,5 +127,10 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> OutputFi
     let items: Vec<Value> = items.into_iter().map(|(_, item)| item).collect();
     let text = serde_json::to_string_pretty(&json!({"items": items, "total": total}));
     let text = text.expect("texts and numbers are JSON") + "\n";
-    OutputFile { path: "knowledge.json".into(), text }
+    OutputFile::new("knowledge.json".into(), text)
+}
+
+/// True if the fields of an entry are those of FormicOS.
+fn is_own(entry: &NeutralEntry) -> bool {
+    [FileFormat::Formicos, FileFormat::FormicosDb].iter().any(|of| entry.source.format == of.name())
 }

@@ -9,16 +9,16 @@ use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Note};
 use crate::gsd_conditions::translate;
 use crate::neutral_entry::{
-    ImportKey, NeutralEntry, Observed, SourceCitation, one_line, shorten, title_from,
+    ImportKey, NeutralEntry, Observed, SourceCitation, SourceLink, one_line, shorten, title_from,
 };
-use crate::output_file::{FileNames, OutputFile, slug};
+use crate::output_file::{EntryIds, FileNames, OutputFile, slug};
 use crate::sections::heading;
-use crate::source_file::SourceFile;
+use crate::source_file::{SourceFile, is_below};
 use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use crate::yaml;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,6 +35,10 @@ const TYPES: [(&str, &str, &str, &str); 4] = [
     ("reflection", "reflections", "ref", "experience"),
 ];
 const INDEX: &str = "index.md";
+/// The field of `extra` that marks a title which the file does not state.
+const DERIVED_TITLE: &str = "derived_title";
+/// Bytes of a date in an id.
+const DAY_BYTES: usize = 10;
 
 /// Reads one entry.
 pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
@@ -77,16 +81,39 @@ fn entry(path: &str, note: Note) -> NeutralEntry {
     if let Some(count) = fields.clone().number("evidence_count").filter(|count| *count > 0.0) {
         entry.observed = Some(Observed { successes: count, failures: 0.0 });
     }
+    let related = fields.clone().list("related_signals");
+    entry.source.links = related.into_iter().map(|of| SourceLink::new("", of)).collect();
     let (title, content) = split_title(&body);
-    entry.title = fields.text("title").or(title).unwrap_or_else(|| title_from(&content));
+    let stated = fields.text("title").or(title);
+    let is_derived = stated.is_none();
+    entry.title = stated.unwrap_or_else(|| derived_title(id.as_deref(), &content));
     entry.content = content;
     entry.source.extra = fields.rest();
+    if is_derived {
+        entry.source.extra.insert(DERIVED_TITLE.into(), Value::Bool(true));
+    }
     entry.key = match &id {
         Some(id) => ImportKey::External(id.clone()),
         None => ImportKey::Place { path: path.to_owned(), within: String::new() },
     };
     entry.source.id = id;
     entry
+}
+
+/// The title of an entry without one: the words of its id, else its first sentence.
+fn derived_title(id: Option<&str>, content: &str) -> String {
+    let slug = id.and_then(|id| {
+        let (start, rest) = id.split_once('-')?;
+        let is_known = TYPES.iter().any(|row| row.2 == start);
+        let (day, slug) = (rest.get(..DAY_BYTES)?, rest.get(DAY_BYTES..)?.strip_prefix('-')?);
+        (is_known && dates::day(day).is_some()).then_some(slug)
+    });
+    let words = slug.map(|slug| one_line(&slug.replace(['-', '_'], " "))).unwrap_or_default();
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => title_from(content),
+    }
 }
 
 /// The type that an id or a folder shows.
@@ -107,20 +134,25 @@ pub(crate) fn split_title(body: &str) -> (Option<String>, String) {
     }
 }
 
-/// Reports rows of `index.md` that name an entry without a file.
+/// Reports rows of `index.md` that name an entry which no file has: an index goes stale when a file is
+/// removed, and no knowledge is missing.
 pub(crate) fn check_index(
     root: &Path,
     files: &[SourceFile],
     take: &mut Taker<'_>,
 ) -> ControlFlow<()> {
-    let Ok(mut lines) = TextLines::open(&root.join(INDEX)) else {
+    let index = root.join(INDEX);
+    if !is_below(root, INDEX) {
+        return ControlFlow::Continue(());
+    }
+    let Ok(mut lines) = TextLines::open(&index) else {
         return ControlFlow::Continue(());
     };
     let stem = |file: &SourceFile| {
         let name = file.path.rsplit('/').next().unwrap_or_default();
         name.strip_suffix(".md").unwrap_or(name).to_owned()
     };
-    let known: std::collections::BTreeSet<String> = files.iter().map(stem).collect();
+    let stems: BTreeSet<String> = files.iter().map(stem).collect();
     while let Some(line) = lines.next() {
         let Ok(line) = line else { continue };
         let Some(row) = line.trim().strip_prefix('|') else { continue };
@@ -128,9 +160,12 @@ pub(crate) fn check_index(
         let id = id.trim_start_matches('[').split(']').next().unwrap_or_default();
         let is_id =
             TYPES.iter().any(|row| id.strip_prefix(row.2).is_some_and(|r| r.starts_with('-')));
-        if is_id && !known.contains(id) {
-            let reason = format!("its row names `{id}`, and no file has that name");
-            take.problem_in(INDEX, lines.number(), reason)?;
+        // The name of a file repeats the id, with or without its start.
+        let short = id.split_once('-').map_or(id, |(_, rest)| rest);
+        let is_known = take.has_id(id) || stems.contains(id) || stems.contains(short);
+        if is_id && !is_known {
+            let reason = format!("its row names `{id}`, and no file has that id");
+            take.note(INDEX, lines.number(), reason)?;
         }
     }
     ControlFlow::Continue(())
@@ -140,6 +175,7 @@ pub(crate) fn check_index(
 #[derive(Default)]
 pub(crate) struct Writer {
     rows: BTreeMap<&'static str, Vec<String>>,
+    ids: EntryIds,
 }
 
 impl Writer {
@@ -152,6 +188,7 @@ impl Writer {
             let day = created.as_deref().and_then(dates::day).unwrap_or_else(|| "undated".into());
             format!("{}-{day}-{}", row.2, slug(&entry.title))
         });
+        let id = self.ids.unique(id);
         let extra = |name: &str| source.extra.get(name).filter(|_| is_own);
         let project = extra("project").and_then(Value::as_str).unwrap_or("klnode");
         let category = extra("category").and_then(Value::as_str);
@@ -159,7 +196,8 @@ impl Writer {
             ("lesson", category) => format!("lessons/{}", slug(category.unwrap_or("general"))),
             _ => format!("{}/{}", row.1, slug(project)),
         };
-        let path = names.own_path(entry, FileFormat::Gsd).unwrap_or(format!("{folder}/{id}.md"));
+        let path = names.own_path(entry, FileFormat::Gsd);
+        let path = path.unwrap_or_else(|| format!("{folder}/{}.md", file_name(&id)));
         let path = names.unique(&path);
         let mut text = format!("{FENCE}\n");
         yaml::put_text(&mut text, "id", Some(&id));
@@ -174,8 +212,12 @@ impl Writer {
         let status = if entry.is_archived { "archived" } else { "active" };
         let status = source.status.as_deref().filter(|_| is_own).unwrap_or(status);
         yaml::put_text(&mut text, "status", Some(status));
-        self.put_rest(entry, is_own, &mut text);
-        let _ = write!(text, "{FENCE}\n# {}\n\n{}\n", entry.title, entry.content);
+        put_rest(entry, row.0, is_own, &mut text);
+        let is_derived = extra(DERIVED_TITLE).is_some()
+            && split_title(&entry.content).0.is_none()
+            && derived_title(Some(&id), &entry.content) == entry.title;
+        let title = if is_derived { String::new() } else { format!("# {}\n\n", entry.title) };
+        let _ = write!(text, "{FENCE}\n{title}{}\n", entry.content);
         let line = one_line(entry.summary.as_deref().unwrap_or(&entry.title)).replace('|', "\\|");
         let day = created.as_deref().map(|date| dates::day(date).unwrap_or(date.to_owned()));
         self.rows.entry(row.1).or_default().push(format!(
@@ -184,31 +226,7 @@ impl Writer {
             day.unwrap_or_default(),
             shorten(&line, 120)
         ));
-        OutputFile { path, text }
-    }
-
-    fn put_rest(&self, entry: &NeutralEntry, is_own: bool, text: &mut String) {
-        let source = &entry.source;
-        let has = |name: &str| is_own && source.extra.contains_key(name);
-        if !has("durability") {
-            let class = entry.decay_class.as_deref();
-            let row = DURABILITIES.iter().find(|row| Some(row.1) == class);
-            yaml::put_text(text, "durability", Some(row.map_or("convention", |row| row.0)));
-        }
-        if !has("depends_on") {
-            yaml::put_list(text, "depends_on", &entry.depends_on);
-        }
-        if !has("outcome") {
-            yaml::put_text(text, "outcome", entry.outcome.as_deref());
-        }
-        let cited: Vec<String> = match is_own {
-            true => source.citations.iter().map(|of| of.evidence.clone()).collect(),
-            false => entry.evidence.clone(),
-        };
-        yaml::put_list(text, "evidence", &cited);
-        for (name, value) in source.extra.iter().filter(|(name, _)| is_own && *name != "type") {
-            yaml::put(text, name, value);
-        }
+        OutputFile::new(path, text)
     }
 
     /// The index of the written entries.
@@ -226,7 +244,49 @@ impl Writer {
                 rows.join("\n")
             );
         }
-        OutputFile { path: INDEX.into(), text }
+        OutputFile::new(INDEX.into(), text)
+    }
+}
+
+/// Adds the fields that only some entries have.
+fn put_rest(entry: &NeutralEntry, row_name: &str, is_own: bool, text: &mut String) {
+    let source = &entry.source;
+    let has = |name: &str| is_own && source.extra.contains_key(name);
+    if !has("durability") {
+        let class = entry.decay_class.as_deref();
+        let row = DURABILITIES.iter().find(|row| Some(row.1) == class);
+        yaml::put_text(text, "durability", Some(row.map_or("convention", |row| row.0)));
+    }
+    if !has("depends_on") {
+        yaml::put_list(text, "depends_on", &entry.depends_on);
+    }
+    if !has("outcome") {
+        yaml::put_text(text, "outcome", entry.outcome.as_deref());
+    }
+    let cited: Vec<String> = match is_own {
+        true => source.citations.iter().map(|of| of.evidence.clone()).collect(),
+        false => entry.evidence.clone(),
+    };
+    yaml::put_list(text, "evidence", &cited);
+    if !is_own && row_name == "lesson" {
+        let count = entry.observed.map_or(0.0, |of| of.successes.floor());
+        if count >= 1.0 {
+            yaml::put(text, "evidence_count", &Value::from(count as u64));
+        }
+    }
+    let is_said = |name: &str| is_own && !matches!(name, "type" | DERIVED_TITLE);
+    for (name, value) in source.extra.iter().filter(|(name, _)| is_said(name)) {
+        yaml::put(text, name, value);
+    }
+}
+
+/// The id as a file name. A file of another person chooses its ids, so one with other characters could
+/// name a file elsewhere.
+fn file_name(id: &str) -> String {
+    let is_kept = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    match id.chars().all(is_kept) && !id.starts_with('.') {
+        true => id.to_owned(),
+        false => slug(id),
     }
 }
 

@@ -22,7 +22,7 @@ const ITEM_NAME_WORDS: usize = 6;
 
 /// Reads one file.
 pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };

@@ -20,6 +20,7 @@ mod decapod;
 mod decapod_writer;
 mod detect;
 mod digest;
+mod earlier_notes;
 mod flux_drive;
 mod format;
 mod formicos;
@@ -49,6 +50,7 @@ pub use corpus_error::CorpusError;
 pub use dates::{day, millis};
 pub use decapod::decapod_entry;
 pub use digest::digest;
+pub use earlier_notes::EarlierNotes;
 pub use format::FileFormat;
 pub use link_index::{LinkIndex, LinkTarget, relation};
 pub use neutral_entry::{

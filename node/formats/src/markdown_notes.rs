@@ -20,6 +20,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 /// The entry types of klnode, which a note may name in `type`.
 const KINDS: [&str; 12] = [
@@ -51,7 +52,7 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
             Err((line, reason)) => take.problem(line, reason),
         };
     }
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };
@@ -246,18 +247,32 @@ fn stated_link(text: &str) -> SourceLink {
     SourceLink { from: from.to_owned(), ..SourceLink::new(relation.trim(), target) }
 }
 
+/// The id of the entry that klnode wrote as a note; `None` for another file.
+pub(crate) fn note_id(path: &Path) -> Option<String> {
+    let (fields, _) = read_fields(&mut TextLines::open(path).ok()?).ok()?;
+    fields.0.get(ID).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The id that the note of an entry has.
+pub(crate) fn written_id(entry: &NeutralEntry) -> Option<&str> {
+    entry.source.extra.get(ID).and_then(Value::as_str).or(entry.klnode_id.as_deref())
+}
+
 /// Writes entries as notes. The paths of all notes are chosen first, because notes link to each other.
 pub(crate) fn write_all(
     entries: &mut dyn Iterator<Item = NeutralEntry>,
     put: &mut dyn FnMut(OutputFile) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut names = FileNames::default();
-    let path = |entry: NeutralEntry| {
+    let mut path = |entry: NeutralEntry| {
         let own = names.own_path(&entry, FileFormat::Markdown);
         let path = names.unique(&own.unwrap_or_else(|| names.slug(&entry)));
         (path, entry)
     };
-    let notes: Vec<(String, NeutralEntry)> = entries.map(path).collect();
+    // Notes of an earlier export keep their names, so those come first.
+    let (earlier, new): (Vec<_>, Vec<_>) = entries.partition(|of| of.written_path.is_some());
+    let mut notes: Vec<(String, NeutralEntry)> = earlier.into_iter().map(&mut path).collect();
+    notes.extend(new.into_iter().map(path));
     let mut stems = HashMap::<String, usize>::new();
     for (path, _) in &notes {
         *stems.entry(stem(path).to_lowercase()).or_default() += 1;
@@ -335,10 +350,9 @@ fn write(entry: &NeutralEntry, path: String, targets: &HashMap<String, String>) 
         let words = json!({"format": format, "id": id, "path": path, "extra": extra});
         yaml::put(&mut text, SOURCE, &words);
     }
-    let id = source.extra.get(ID).and_then(Value::as_str).or(entry.klnode_id.as_deref());
-    yaml::put_text(&mut text, ID, id);
+    yaml::put_text(&mut text, ID, written_id(entry));
     let _ = write!(text, "{FENCE}\n{content}\n");
-    OutputFile { path, text }
+    OutputFile::new(path, text)
 }
 
 #[cfg(test)]

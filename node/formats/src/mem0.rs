@@ -9,8 +9,6 @@ use crate::source_file::SourceFile;
 use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use serde_json::Value;
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
 
 /// Ids of at least this length are unique across people.
@@ -21,25 +19,14 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
     if file.path.ends_with(".jsonl") {
         return read_lines(file, take);
     }
-    let reader = match File::open(&file.absolute) {
-        Ok(reader) => BufReader::new(reader),
-        Err(error) => return take.problem(None, unreadable(&error).1),
-    };
-    let mut flow = ControlFlow::Continue(());
     let names = ["results", "memories", "data"];
-    let read = json_elements::stream(reader, &names, &mut |number, element| {
-        flow = take_element(&file.path, number, element, take);
-        flow
-    });
-    flow?;
-    match read {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => take.problem(Some(error.line() as u64), format!("it is not JSON: {error}")),
-    }
+    json_elements::read(file, &names, take, |number, element, take| {
+        take_element(&file.path, number, element, take)
+    })
 }
 
 fn read_lines(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };

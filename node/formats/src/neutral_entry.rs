@@ -8,6 +8,7 @@ use crate::format::FileFormat;
 use crate::limits::{
     CONTENT_BYTES_MAX, ELEMENT_TEXT_BYTES_MAX, EXTRA_BYTES_MAX, SET_ELEMENTS_MAX, TITLE_CHARS_MAX,
 };
+use crate::sections::heading;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,8 @@ pub struct NeutralEntry {
     pub klnode_id: Option<String>,
     /// Links to other entries of that node, by their ids. The links of a file are in `source`.
     pub links: Vec<SourceLink>,
+    /// The file of an earlier export in which the entry is written again.
+    pub written_path: Option<String>,
     /// The file's words.
     pub source: Source,
 }
@@ -185,7 +188,9 @@ pub enum Reading {
     Problem(Problem),
     /// An entry that the same corpus already has, with its file and line.
     Duplicate(Problem),
-    /// So many bytes of the corpus are read.
+    /// A statement of the corpus about itself that does not hold. No knowledge is missing.
+    Note(Problem),
+    /// So many further bytes of the corpus are read.
     Bytes(u64),
 }
 
@@ -247,10 +252,14 @@ impl NeutralEntry {
     }
 }
 
-/// The first sentence or line of a text, as a title.
+/// The first sentence or line of a text, as a title. A heading is one only if no text follows: the
+/// headings of many files say the same, such as "What happened".
 pub(crate) fn title_from(text: &str) -> String {
-    let line =
-        text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("```"));
+    let lines = || {
+        let filled = |line: &&str| !line.is_empty() && !line.starts_with("```");
+        text.lines().map(str::trim).filter(filled)
+    };
+    let line = lines().find(|line| heading(line).is_none()).or_else(|| lines().next());
     let line = line.unwrap_or_default().trim_start_matches(['#', '-', '*', '>', ' ']);
     let end = line
         .match_indices(['.', '!', '?'])
@@ -299,7 +308,8 @@ mod tests {
     fn a_title_is_the_first_sentence_of_a_text() {
         for (text, title) in [
             ("Auth swallows errors. Check them.", "Auth swallows errors"),
-            ("## A heading\n\nx", "A heading"),
+            ("## A heading\n\nThe text below.", "The text below."),
+            ("## A heading\n\n### Another", "A heading"),
             ("```\ncode\n```", "code"),
             ("e.g. this is short", "e.g. this is short"),
             ("", ""),

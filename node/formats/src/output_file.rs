@@ -11,6 +11,33 @@ pub struct OutputFile {
     pub path: String,
     /// The whole text.
     pub text: String,
+    /// The path that the same entry had before it was archived, or while it was.
+    pub moved_from: Option<String>,
+}
+
+impl OutputFile {
+    /// A file that no earlier export had elsewhere.
+    pub(crate) fn new(path: String, text: String) -> Self {
+        Self { path, text, moved_from: None }
+    }
+}
+
+/// The ids that an export has written. A format refuses an id that two entries have.
+#[derive(Default)]
+pub(crate) struct EntryIds(BTreeSet<String>);
+
+impl EntryIds {
+    /// The id, with a number if another entry has it.
+    pub(crate) fn unique(&mut self, id: String) -> String {
+        let mut name = id.clone();
+        for number in 2_u32.. {
+            if self.0.insert(name.clone()) {
+                break;
+            }
+            name = format!("{id}-{number}");
+        }
+        name
+    }
 }
 
 /// The names of the files that an export has written.
@@ -18,9 +45,11 @@ pub struct OutputFile {
 pub(crate) struct FileNames(BTreeSet<String>);
 
 impl FileNames {
-    /// The path that an entry had in a corpus of the same format, if it is free.
+    /// The path of an entry in an earlier export, else the one it had in a corpus of the same
+    /// format, if it is free.
     pub(crate) fn own_path(&self, entry: &NeutralEntry, format: FileFormat) -> Option<String> {
-        let path = entry.source.path.as_ref().filter(|_| entry.source.format == format.name())?;
+        let own = entry.source.path.as_ref().filter(|_| entry.source.format == format.name());
+        let path = entry.written_path.as_ref().or(own)?;
         let is_safe =
             |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains('\\');
         let is_free = !self.0.contains(&path.to_lowercase());

@@ -38,7 +38,8 @@ impl DatabaseCopy {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let log = Path::new(&log);
-        if log.is_file() {
+        // A link could lead to a file that the caller does not name.
+        if fs::symlink_metadata(log).is_ok_and(|found| found.is_file()) {
             let copied = copy_file(log, &folder.path().join("copy.db-wal"));
             copied.map_err(|error| format!("its log cannot be copied: {error}"))?;
         }
@@ -77,6 +78,13 @@ impl DatabaseCopy {
             Ok(None)
         };
         read().map_err(|error| format!("its tables cannot be read: {error}"))
+    }
+
+    /// The number of rows of a table; 0 if it cannot be read.
+    pub(crate) fn row_count(&self, table: &str) -> u64 {
+        let query = format!("SELECT count(*) FROM \"{}\"", table.replace('"', "\"\""));
+        let count = self.connection.query_row(&query, [], |row| row.get::<_, i64>(0));
+        count.ok().and_then(|count| u64::try_from(count).ok()).unwrap_or_default()
     }
 
     /// Calls `take` for each row of a table, in the order of a column.

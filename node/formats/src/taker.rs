@@ -5,8 +5,13 @@
 use crate::digest;
 use crate::neutral_entry::{ImportKey, NeutralEntry, Problem, Reading};
 use crate::source_file::SourceFile;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// Fewer bytes are not worth a report.
+const REPORTED_BYTES_MIN: u64 = 16 * 1024;
 
 /// Takes the entries of a corpus from its reader, and finds repeated identities.
 pub(crate) struct Taker<'a> {
@@ -16,6 +21,10 @@ pub(crate) struct Taker<'a> {
     files: &'a [SourceFile],
     file: usize,
     path: String,
+    /// The bytes of the file that its reader has read.
+    position: Rc<Cell<u64>>,
+    /// The bytes of the file that were reported.
+    reported: u64,
 }
 
 /// The first part with an identity. A corpus has one for each of its entries, so it is small.
@@ -32,17 +41,37 @@ impl<'a> Taker<'a> {
         files: &'a [SourceFile],
         take: &'a mut dyn FnMut(Reading) -> ControlFlow<()>,
     ) -> Self {
-        Self { take, seen: HashMap::new(), files, file: 0, path: String::new() }
+        let (seen, position) = (HashMap::new(), Rc::new(Cell::new(0)));
+        Self { take, seen, files, file: 0, path: String::new(), position, reported: 0 }
     }
 
     /// Begins the file with this number.
     pub(crate) fn begin(&mut self, number: usize) {
         self.file = number;
         self.path = self.files.get(number).map(|file| file.path.clone()).unwrap_or_default();
+        self.reported = 0;
+        self.position.set(0);
     }
 
     /// Ends a file of so many bytes.
     pub(crate) fn end(&mut self, bytes: u64) -> ControlFlow<()> {
+        (self.take)(Reading::Bytes(bytes.saturating_sub(self.reported)))
+    }
+
+    /// The count of read bytes, which the reader of a file raises, so that the progress of one large
+    /// file is known before its end.
+    pub(crate) fn position(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.position)
+    }
+
+    /// Reports the bytes that were read since the last report.
+    fn report_position(&mut self) -> ControlFlow<()> {
+        let size = self.files.get(self.file).map_or(0, |file| file.bytes);
+        let bytes = self.position.get().min(size).saturating_sub(self.reported);
+        if bytes < REPORTED_BYTES_MIN {
+            return ControlFlow::Continue(());
+        }
+        self.reported += bytes;
         (self.take)(Reading::Bytes(bytes))
     }
 
@@ -56,15 +85,20 @@ impl<'a> Taker<'a> {
         (self.take)(Reading::Problem(problem))
     }
 
-    /// Reports a part that cannot be read, of the file with this path.
-    pub(crate) fn problem_in(&mut self, file: &str, line: u64, reason: String) -> ControlFlow<()> {
-        self.path = file.to_owned();
-        self.problem(Some(line), reason)
+    /// Reports a statement of a file about the corpus that does not hold.
+    pub(crate) fn note(&mut self, file: &str, line: u64, reason: String) -> ControlFlow<()> {
+        (self.take)(Reading::Note(Problem { file: file.to_owned(), line: Some(line), reason }))
+    }
+
+    /// True if an entry with this id was taken.
+    pub(crate) fn has_id(&self, id: &str) -> bool {
+        self.seen.contains_key(&digest::of_parts(&["id", id]))
     }
 
     /// Takes an entry. An identity that occurs twice with the same text is a duplicate. With another
     /// text, an id is a problem, and a place gets a number.
     pub(crate) fn entry(&mut self, entry: NeutralEntry) -> ControlFlow<()> {
+        self.report_position()?;
         let line = entry.source.line;
         let mut entry = match entry.finish() {
             Ok(entry) => entry,

@@ -4,14 +4,19 @@
 //! files of all systems.
 
 use crate::limits::LINE_BYTES_MAX;
+use crate::taker::Taker;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::rc::Rc;
 
 /// The lines of a text file.
 pub(crate) struct TextLines {
     reader: BufReader<File>,
     number: u64,
+    /// The number of bytes that were read.
+    position: Rc<Cell<u64>>,
 }
 
 /// A line that cannot be read, or a failed read.
@@ -32,7 +37,13 @@ impl TextLines {
         if !file.metadata()?.is_file() {
             return Err(io::Error::other("it is not a regular file"));
         }
-        Ok(Self { reader: BufReader::with_capacity(64 * 1024, file), number: 0 })
+        let (reader, position) = (BufReader::with_capacity(64 * 1024, file), Rc::default());
+        Ok(Self { reader, number: 0, position })
+    }
+
+    /// Opens the file that a taker has begun, and keeps its count of read bytes.
+    pub(crate) fn open_for(path: &Path, take: &Taker<'_>) -> io::Result<Self> {
+        Self::open(path).map(|lines| Self { position: take.position(), ..lines })
     }
 
     /// The number of the line that was read last.
@@ -69,6 +80,7 @@ impl TextLines {
             }
             let count = part.len() + usize::from(end.is_some());
             self.reader.consume(count);
+            self.position.set(self.position.get() + count as u64);
             if end.is_some() {
                 break;
             }

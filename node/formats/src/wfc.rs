@@ -22,8 +22,10 @@ use std::path::Path;
 
 const FALSE_POSITIVE: &str = "false-positive";
 const INCIDENT: &str = "incident-prevented";
-const ARCHIVE: &str = "KNOWLEDGE-ARCHIVE.md";
-const KNOWLEDGE: &str = "KNOWLEDGE.md";
+pub(crate) const ARCHIVE: &str = "KNOWLEDGE-ARCHIVE.md";
+/// The folder of the global tier in an export.
+const GLOBAL: &str = "global/";
+pub(crate) const KNOWLEDGE: &str = "KNOWLEDGE.md";
 const REVIEWERS: [&str; 5] =
     ["security", "correctness", "performance", "maintainability", "reliability"];
 /// The sections, with the type and sub-type of their entries.
@@ -55,14 +57,14 @@ struct ReviewerReader<'r, 't> {
 
 /// Reads the file of one reviewer.
 pub(crate) fn read(file: &SourceFile, root: &Path, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open(&file.absolute) {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
         Ok(lines) => lines,
         Err(error) => return take.problem(None, unreadable(&error).1),
     };
     let folder = file.absolute.parent().and_then(Path::file_name);
     let reviewer = folder.map_or("general".into(), |name| name.to_string_lossy().into_owned());
     let is_archived = file.path.ends_with(ARCHIVE);
-    let is_global = root.to_string_lossy().contains("knowledge/global");
+    let is_global = is_global(&file.path, root);
     let (section, pending) = (String::new(), Pending::default());
     let path = &file.path;
     let mut reader =
@@ -83,6 +85,13 @@ pub(crate) fn read(file: &SourceFile, root: &Path, take: &mut Taker<'_>) -> Cont
         }
     }
     reader.flush()
+}
+
+/// True for a file of the global tier: `~/.wfc/knowledge/global/reviewers/REVIEWER/KNOWLEDGE.md`, or
+/// `global/REVIEWER/KNOWLEDGE.md` of an export.
+fn is_global(path: &str, root: &Path) -> bool {
+    let is_exported = path.strip_prefix(GLOBAL).is_some_and(|rest| rest.contains('/'));
+    is_exported || root.ends_with("global") || root.to_string_lossy().contains("knowledge/global")
 }
 
 impl ReviewerReader<'_, '_> {
@@ -173,9 +182,10 @@ impl ReviewerReader<'_, '_> {
         }
         entry.is_archived = self.is_archived;
         let digest = blake3::hash(one_line(&entry.content).to_lowercase().as_bytes()).to_hex();
-        let tier = if self.is_global { "global/" } else { "" };
+        // A line that moves to the archive keeps its entry.
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         entry.key = ImportKey::Place {
-            path: format!("{tier}{}", self.reviewer),
+            path: folder.to_owned(),
             within: format!("{}:{}", self.section, &digest[..32]),
         };
         entry
@@ -232,13 +242,15 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<Outp
         let name = if entry.is_archived { ARCHIVE } else { KNOWLEDGE };
         let section = section(&entry);
         let order = SECTIONS.iter().position(|row| row.0 == section).unwrap_or(SECTIONS.len());
-        let sections = files.entry(format!("{reviewer}/{name}")).or_default();
+        let tier = if own(&entry, "tier") == Some("global") { GLOBAL } else { "" };
+        let sections = files.entry(format!("{tier}{reviewer}/{name}")).or_default();
         sections.entry((order, section)).or_default().push(line(&entry));
     }
     let file = |(path, mut sections): (String, BTreeMap<(usize, String), Vec<String>>)| {
-        let reviewer = path.split('/').next().unwrap_or_default();
+        let mut reviewer = path.rsplit('/').nth(1).unwrap_or_default().chars();
         let what = if path.ends_with(ARCHIVE) { "Knowledge Archive" } else { "Knowledge" };
-        let name = format!("{}{}", reviewer[..1].to_uppercase(), &reviewer[1..]);
+        let first = reviewer.next().into_iter().flat_map(char::to_uppercase);
+        let name: String = first.chain(reviewer).collect();
         let mut text = format!("# {name} Reviewer {what}\n");
         if path.ends_with(KNOWLEDGE) {
             for (order, (name, _, _)) in SECTIONS.iter().enumerate() {
@@ -252,7 +264,7 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<Outp
                 let _ = write!(text, "\n{}\n", lines.join("\n"));
             }
         }
-        OutputFile { path, text }
+        OutputFile::new(path, text)
     };
     files.into_iter().map(file).collect()
 }

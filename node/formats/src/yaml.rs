@@ -14,7 +14,8 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Value>, (Option<u64>,
     }
     // Each line of front matter is one line below its place in the text, because of the fence.
     let parsed: Result<Value, _> = serde_saphyr::from_str(&format!("\n{text}"));
-    // People write `description: one: two` without quotation marks, and their tools accept it.
+    // People write `description: one: two` and `globs: *.ts` without quotation marks, and their tools
+    // accept it.
     let parsed = parsed.or_else(|error| {
         let quoted = quote_values(text).map(|quoted| serde_saphyr::from_str(&quoted));
         quoted.and_then(Result::ok).ok_or(error)
@@ -32,27 +33,37 @@ pub(crate) fn parse(text: &str) -> Result<BTreeMap<String, Value>, (Option<u64>,
     }
 }
 
-/// The text with quotation marks around plain values that contain a colon; `None` if there is none.
+/// The text with quotation marks around plain values that contain a colon or start with a character
+/// that has a meaning in YAML; `None` if there is none.
 fn quote_values(text: &str) -> Option<String> {
     let mut has_any = false;
     let quote = |line: &str| {
-        let plain = line.split_once(": ").filter(|(name, value)| {
+        let field = line.split_once(": ").filter(|(name, value)| {
             let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-            !name.is_empty()
-                && name.chars().all(is_name)
-                && value.contains(": ")
-                && !value.starts_with(['"', '\'', '[', '{', '|', '>'])
+            let has_colon =
+                value.contains(": ") && !value.starts_with(['"', '\'', '[', '{', '|', '>']);
+            !name.is_empty() && name.chars().all(is_name) && (has_colon || starts_reserved(value))
         });
-        match plain {
-            Some((name, value)) => {
-                has_any = true;
-                format!("{name}: {}\n", Value::String(value.trim_end().to_owned()))
-            }
-            None => format!("{line}\n"),
-        }
+        let item = line.split_once("- ").filter(|(indent, value)| {
+            indent.chars().all(char::is_whitespace) && starts_reserved(value)
+        });
+        let quoted = |value: &str| Value::String(value.trim().to_owned());
+        let (start, value) = match (field, item) {
+            (Some((name, value)), _) => (format!("{name}: "), quoted(value)),
+            (None, Some((indent, value))) => (format!("{indent}- "), quoted(value)),
+            (None, None) => return format!("{line}\n"),
+        };
+        has_any = true;
+        format!("{start}{value}\n")
     };
     let quoted: String = text.lines().map(quote).collect();
     has_any.then_some(quoted)
+}
+
+/// True if YAML would take a plain value as an alias, an anchor, a tag, a directive or an error, such
+/// as `*.ts`.
+fn starts_reserved(value: &str) -> bool {
+    value.trim_start().starts_with(['*', '&', '!', '%', '@', '`'])
 }
 
 /// The line that a message of the parser names.
@@ -164,6 +175,16 @@ mod tests {
     fn a_plain_value_may_contain_a_colon() {
         let read = parse("name: x\ndescription: one: two\n").unwrap();
         assert_eq!(read["description"], json!("one: two"));
+    }
+
+    #[test]
+    fn a_plain_value_may_start_with_a_reserved_character() {
+        let read = parse("globs: *.ts,**/*.tsx\nowner: @ana\nhint: `make`\nmore:\n  - *.rs\n");
+        let read = read.unwrap();
+        assert_eq!(read["globs"], json!("*.ts,**/*.tsx"));
+        assert_eq!(read["owner"], json!("@ana"));
+        assert_eq!(read["hint"], json!("`make`"));
+        assert_eq!(read["more"], json!(["*.rs"]));
     }
 
     #[test]

@@ -187,11 +187,10 @@ pub(super) fn judge(
     })
 }
 
-/// The day from which the age of an entry counts: its arrival here, or an earlier date that the file
-/// of an import states.
+/// The day from which the age of an entry counts: the date that the file of its import states, else its
+/// arrival here.
 fn first_day(row: &ViewRow, uses: &UseRow) -> Day {
-    let arrived = row.first_seen.day();
-    uses.dated.map_or(arrived, |dated| dated.min(arrived))
+    uses.dated.unwrap_or_else(|| row.first_seen.day())
 }
 
 /// Whether an entry is retracted or archived.

@@ -352,8 +352,8 @@ pub struct UseRow {
     /// Observations made in another system, according to an import.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub prior: Option<PriorRow>,
-    /// The newest date that the file of an import states for it, at most the day of the import. The
-    /// entry is at least as old as that.
+    /// The newest date that the file of its latest import states for it, at most the day of that
+    /// import. The age of the entry counts from it.
     #[serde(rename = "y", default, skip_serializing_if = "Option::is_none")]
     pub dated: Option<Day>,
 }

@@ -9,16 +9,18 @@ use super::super::{ProgressSink, Reply, VerbError, promotion_ledger};
 use super::line::ExportedLine;
 use klnode_client::Client;
 use klnode_formats::{
-    FileFormat, LinkIndex, LinkTarget, NeutralEntry, OutputFile, Source, WriteError, relation,
+    EarlierNotes, FileFormat, LinkIndex, LinkTarget, NeutralEntry, OutputFile, Source, WriteError,
+    relation,
 };
 use klnode_home::{AtomicFile, Existing};
 use klnode_text::plural;
 use serde::Serialize;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Types that are recorded without interpretation. Only the formats that have them take them.
 const RAW: [&str; 3] = ["signal", "friction", "calibration"];
@@ -32,6 +34,12 @@ struct FolderSummary<'a> {
     unchanged: u64,
     /// Files that exist with another content.
     kept: &'a [PathBuf],
+    /// Files of an earlier export that were removed, because their entry has another file now.
+    moved: u64,
+    /// Notes of an earlier export whose entry is not exported now.
+    orphaned: &'a [PathBuf],
+    /// Entries that were left out, by reason.
+    left_out: &'a BTreeMap<String, u64>,
 }
 
 /// The flags of an export.
@@ -65,35 +73,53 @@ pub(in super::super) async fn run(
         let message = "An export in another format is a folder of files. Name the folder.";
         return Err(VerbError::Input(message.into()));
     };
-    let mut entries = fetch(flags, client, progress).await?;
+    let (mut entries, left_out) = fetch(flags, client, progress).await?;
     if format == FileFormat::Decapod {
         add_promotions(&mut entries, client).await?;
     } else {
         drop_own_citations(&mut entries);
     }
     drop_stated_links(&mut entries);
-    let count = entries.len() as u64;
-    let mut writer = FolderWriter {
-        folder,
-        is_forced: flags.is_forced,
-        files: 0,
-        unchanged: 0,
-        kept: Vec::new(),
+    let orphaned = match format {
+        FileFormat::Markdown => {
+            let earlier = EarlierNotes::read(folder);
+            earlier.map_err(|error| VerbError::Input(error.to_string()))?.assign(&mut entries)
+        }
+        _ => Vec::new(),
     };
+    let orphaned: Vec<PathBuf> = orphaned.iter().map(|path| folder.join(path)).collect();
+    let count = entries.len() as u64;
+    let mut writer = FolderWriter { folder, is_forced: flags.is_forced, ..FolderWriter::default() };
     let written =
         klnode_formats::write(format, &mut entries.into_iter(), &mut |file| writer.put(&file));
-    written.map_err(|error| {
+    let written = written.map_err(|error| error.to_string());
+    let moved = written.and_then(|()| writer.remove_moved().map_err(|error| error.to_string()));
+    let moved = moved.map_err(|error| {
         VerbError::Failed(format!("Cannot write to {}: {error}.", folder.display()))
     })?;
     let FolderWriter { files, unchanged, kept, .. } = writer;
-    let text = format!(
+    let mut text = format!(
         "{} exported to {} as {}: {} written, {unchanged} unchanged\n",
         plural::entries(count),
         folder.display(),
         format.name(),
         plural::counted(files, "file", "files")
     );
+    if moved > 0 {
+        let files = plural::counted(moved, "file", "files");
+        let _ = writeln!(text, "{files} moved to or from the archive");
+    }
+    for (reason, count) in &left_out {
+        let _ = writeln!(text, "{} left out: {reason}", plural::entries(*count));
+    }
     let mut notes = String::new();
+    for path in &orphaned {
+        notes.push_str(&format!(
+            "{} is a note of an earlier export, and no exported entry is written to it; delete it \
+             if you no longer want it\n",
+            path.display()
+        ));
+    }
     for path in &kept {
         notes.push_str(&format!(
             "{} exists and differs; use --force to replace it\n",
@@ -102,8 +128,17 @@ pub(in super::super) async fn run(
     }
     let exit_code = u8::from(!kept.is_empty());
     let kept = &kept;
-    let summary =
-        FolderSummary { folder, format: format.name(), entries: count, files, unchanged, kept };
+    let summary = FolderSummary {
+        folder,
+        format: format.name(),
+        entries: count,
+        files,
+        unchanged,
+        kept,
+        moved,
+        orphaned: &orphaned,
+        left_out: &left_out,
+    };
     Ok(Reply::new(&summary, text).with_notes(notes).with_exit_code(exit_code))
 }
 
@@ -154,15 +189,27 @@ fn drop_stated_links(entries: &mut [NeutralEntry]) {
     }
 }
 
-/// Receives the entries, sorted by id.
+/// The reason why an entry is not exported; `None` if it is.
+fn reason_to_leave_out(line: &ExportedLine, format: FileFormat) -> Option<String> {
+    let takes_raw = matches!(format, FileFormat::Gsd | FileFormat::Decapod | FileFormat::Markdown);
+    let raw = line.kind.as_deref().filter(|kind| !takes_raw && RAW.contains(kind));
+    match (&line.state, raw) {
+        (Some(state), _) => Some(state.clone()),
+        (None, Some(kind)) => Some(format!("{format} has no place for the type {kind}")),
+        (None, None) => None,
+    }
+}
+
+/// Receives the entries, sorted by id, and counts the ones that are left out by reason.
 async fn fetch(
     flags: &ExportFlags,
     client: &Client,
     progress: &mut dyn ProgressSink,
-) -> Result<Vec<NeutralEntry>, VerbError> {
+) -> Result<(Vec<NeutralEntry>, BTreeMap<String, u64>), VerbError> {
     let workspace = flags.workspace.as_ref().map(|name| format!("&workspace={}", escape(name)));
     let path = format!("/v1/export?plain=true{}", workspace.unwrap_or_default());
     let (mut pending, mut entries, mut is_first) = (Vec::new(), Vec::new(), true);
+    let mut left_out = BTreeMap::<String, u64>::new();
     receive(client, &path, "The export is incomplete.", |bytes| {
         pending.extend_from_slice(bytes);
         while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
@@ -173,20 +220,21 @@ async fn fetch(
             let line: ExportedLine = serde_json::from_slice(&line).map_err(|error| {
                 VerbError::Failed(format!("The node sent a line that is no entry: {error}."))
             })?;
-            let takes_raw = matches!(
-                flags.format,
-                FileFormat::Gsd | FileFormat::Decapod | FileFormat::Markdown
-            );
-            let is_raw = line.kind.as_deref().is_some_and(|kind| RAW.contains(&kind));
-            if line.state.is_none() && (takes_raw || !is_raw) {
-                entries.extend(line.into_entry());
+            let reason = reason_to_leave_out(&line, flags.format);
+            let entry = if reason.is_none() { line.into_entry() } else { None };
+            match entry {
+                Some(entry) => entries.push(entry),
+                None => {
+                    let reason = reason.unwrap_or_else(|| "it has no text".to_owned());
+                    *left_out.entry(reason).or_default() += 1;
+                }
             }
             progress.tell("exporting", entries.len() as u64, None);
         }
         Ok(())
     })
     .await?;
-    Ok(entries)
+    Ok((entries, left_out))
 }
 
 struct FolderWriter<'a> {
@@ -195,10 +243,36 @@ struct FolderWriter<'a> {
     files: u64,
     unchanged: u64,
     kept: Vec<PathBuf>,
+    /// The files of this export.
+    paths: BTreeSet<String>,
+    /// Where the same entries were before, each with the path and text of its file now.
+    moved: Vec<(String, OutputFile)>,
+}
+
+impl Default for FolderWriter<'_> {
+    fn default() -> Self {
+        Self {
+            folder: Path::new(""),
+            is_forced: false,
+            files: 0,
+            unchanged: 0,
+            kept: Vec::new(),
+            paths: BTreeSet::new(),
+            moved: Vec::new(),
+        }
+    }
 }
 
 impl FolderWriter<'_> {
     fn put(&mut self, file: &OutputFile) -> io::Result<()> {
+        let is_below = |part: Component<'_>| matches!(part, Component::Normal(_));
+        if !Path::new(&file.path).components().all(is_below) {
+            return Err(io::Error::other(format!("{} is no path below the folder", file.path)));
+        }
+        self.paths.insert(file.path.clone());
+        if let Some(from) = &file.moved_from {
+            self.moved.push((from.clone(), file.clone()));
+        }
         let path = self.folder.join(&file.path);
         match fs::symlink_metadata(&path) {
             Ok(found) if found.is_file() => {
@@ -224,6 +298,33 @@ impl FolderWriter<'_> {
         target.finish()?;
         self.files += 1;
         Ok(())
+    }
+
+    /// Removes the files of entries that have moved to or from the archive. One that a person edited
+    /// is kept, unless the caller asks to replace files. Returns the number of removed files.
+    fn remove_moved(&mut self) -> io::Result<u64> {
+        let mut removed = 0;
+        for (from, file) in std::mem::take(&mut self.moved) {
+            let path = self.folder.join(&from);
+            let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+            if !is_file || self.paths.contains(&from) || self.is_behind_link(&path) {
+                continue;
+            }
+            let is_written = self.folder.join(&file.path).is_file();
+            if is_written && (self.is_forced || fs::read(&path)? == file.text.as_bytes()) {
+                fs::remove_file(&path)?;
+                removed += 1;
+            } else {
+                self.kept.push(path);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// True if a folder above a file is a symbolic link.
+    fn is_behind_link(&self, path: &Path) -> bool {
+        let mut above = path.ancestors().skip(1).take_while(|folder| *folder != self.folder);
+        above.any(Path::is_symlink)
     }
 
     /// Creates the folders above a file, none of which may be a symbolic link.

@@ -5,7 +5,7 @@
 
 use super::super::{ConfirmPrompt, ProgressSink, Reply, VerbError};
 use super::line::{self, CorpusIdentity};
-use super::report::{ReadCounts, Report};
+use super::report::{PlacedEntry, ReadCounts, Report};
 use super::settle::{self, SeenParts, place_hash};
 use hyper::Method;
 use klnode_api_types::export_file::{LINES_BYTES_MAX, LINES_MAX};
@@ -30,8 +30,8 @@ const DEFAULT_TYPE: &str = "lesson";
 #[derive(Default)]
 struct LineBatch {
     lines: Vec<u8>,
-    /// The file and line of each entry.
-    places: Vec<(String, Option<u64>)>,
+    /// The title and place of each entry.
+    places: Vec<PlacedEntry>,
     /// The hashes of the places by which the node recognizes the entries.
     seen: Vec<u64>,
     has_links: bool,
@@ -40,6 +40,7 @@ struct LineBatch {
 enum CorpusPart {
     Lines(String, LineBatch),
     Problem(Problem),
+    Note(Problem),
     Counts(ReadCounts),
 }
 
@@ -123,6 +124,7 @@ async fn send(
                         break;
                     }
                 }
+                CorpusPart::Note(note) => report.note(note),
                 CorpusPart::Counts(counts) => {
                     bytes += counts.bytes;
                     report.count(counts);
@@ -196,18 +198,20 @@ fn read(
                 let bytes = batch.lines.len() + line.len();
                 let is_full = batch.places.len() >= LINES_MAX || bytes > LINES_BYTES_MAX;
                 if is_full && !batch.places.is_empty() {
-                    send(CorpusPart::Lines(kind, std::mem::take(batch)))?;
+                    send(CorpusPart::Lines(kind.clone(), std::mem::take(batch)))?;
                     send(CorpusPart::Counts(std::mem::take(&mut counts)))?;
                 }
                 batch.lines.extend_from_slice(line.as_bytes());
                 batch.lines.push(b'\n');
                 batch.seen.extend(identity.place(&entry).map(|place| place_hash(&place)));
                 batch.has_links |= !entry.source.links.is_empty();
-                let NeutralEntry { source, .. } = *entry;
-                batch.places.push((source.path.unwrap_or_default(), source.line));
+                let NeutralEntry { title, source, .. } = *entry;
+                let (file, line) = (source.path.unwrap_or_default(), source.line);
+                batch.places.push(PlacedEntry { kind, title, file, line });
             }
             Reading::Problem(problem) => send(CorpusPart::Problem(problem))?,
-            Reading::Duplicate(_) => counts.duplicates += 1,
+            Reading::Note(note) => send(CorpusPart::Note(note))?,
+            Reading::Duplicate(problem) => counts.add_duplicate(problem),
             Reading::Bytes(bytes) => counts.bytes += bytes,
         }
         ControlFlow::Continue(())

@@ -179,7 +179,16 @@ pub(in super::super) struct ExportedLine {
     evidence: Vec<String>,
     links: Vec<String>,
     archived: bool,
+    observed: Option<LineCounts>,
     source: Option<Source>,
+}
+
+/// Observations of an exported line, in thousandths.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+struct LineCounts {
+    successes: u64,
+    failures: u64,
 }
 
 impl ExportedLine {
@@ -218,10 +227,14 @@ impl ExportedLine {
             depends_on: self.depends_on,
             evidence: self.evidence,
             is_archived: self.archived,
-            observed: None,
+            observed: self.observed.map(|LineCounts { successes, failures }| Observed {
+                successes: successes as f64 / THOUSANDTHS,
+                failures: failures as f64 / THOUSANDTHS,
+            }),
             key: ImportKey::Text,
             klnode_id: self.id,
             links,
+            written_path: None,
             source,
         })
     }

@@ -14,8 +14,9 @@ use std::fmt::Write;
 /// Refused parts that are listed; further ones are only counted.
 const LISTED_MAX: usize = 1_000;
 
-/// Entries that are listed as gone; further ones are only counted.
-const GONE_LISTED_MAX: usize = 20;
+/// Entries that are listed as gone, and items of each list of the table; further ones are only
+/// counted.
+const SHOWN_MAX: usize = 20;
 
 /// A part of a corpus that was not taken.
 #[derive(Clone, Debug, Serialize)]
@@ -24,6 +25,17 @@ pub(super) struct RefusedItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     message: String,
+}
+
+/// An entry of a corpus.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct PlacedEntry {
+    #[serde(rename = "type")]
+    pub(super) kind: String,
+    pub(super) title: String,
+    pub(super) file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) line: Option<u64>,
 }
 
 /// The result of an import, or of a dry run.
@@ -46,6 +58,14 @@ pub(super) struct Report {
     changed_by_type: BTreeMap<String, u64>,
     /// Entries in which the content scan found something that a person should review.
     scan_findings: BTreeMap<String, u64>,
+    /// The first entries that a dry run would add or change.
+    first: Vec<PlacedEntry>,
+    /// The first entries that the corpus holds twice.
+    repeated: Vec<RefusedItem>,
+    /// The first findings of the content scan.
+    findings: Vec<RefusedItem>,
+    /// Statements of the corpus about itself that do not hold.
+    notes: Vec<RefusedItem>,
     /// Fields of the files that klnode keeps as the file's words, with their number.
     extra_fields: BTreeMap<String, u64>,
     /// Symbolic links that were not followed.
@@ -70,6 +90,10 @@ impl Report {
             known_by_type: BTreeMap::new(),
             changed_by_type: BTreeMap::new(),
             scan_findings: BTreeMap::new(),
+            first: Vec::new(),
+            repeated: Vec::new(),
+            findings: Vec::new(),
+            notes: Vec::new(),
             extra_fields: BTreeMap::new(),
             links_skipped,
             items: Vec::new(),
@@ -85,10 +109,12 @@ impl Report {
     }
 
     fn list(&mut self, problem: Problem) {
-        if self.items.len() < LISTED_MAX {
-            let Problem { file, line, reason } = problem;
-            self.items.push(RefusedItem { file, line, message: redact_secrets(&reason) });
-        }
+        push(&mut self.items, problem.into());
+    }
+
+    /// Lists a statement of the corpus about itself that does not hold.
+    pub(super) fn note(&mut self, note: Problem) {
+        push(&mut self.notes, note.into());
     }
 
     /// Adds counts of the reader.
@@ -100,6 +126,8 @@ impl Report {
         for (rule, count) in counts.flags {
             *self.scan_findings.entry(rule.to_owned()).or_default() += count;
         }
+        counts.repeated.into_iter().for_each(|of| push(&mut self.repeated, of));
+        counts.findings.into_iter().for_each(|of| push(&mut self.findings, of));
     }
 
     /// Adds the node's answer for entries of one type. `place` gives the place of a line.
@@ -107,19 +135,23 @@ impl Report {
         &mut self,
         kind: &str,
         mut result: ImportResult,
-        place: impl Fn(u64) -> (String, Option<u64>),
+        place: impl Fn(u64) -> PlacedEntry,
     ) {
+        let room = SHOWN_MAX.saturating_sub(self.first.len());
+        let first = std::mem::take(&mut result.would_write).into_iter().take(room);
+        self.first.extend(first.map(|line| {
+            let entry = place(line);
+            PlacedEntry { title: redact_secrets(&entry.title), ..entry }
+        }));
         *self.added.entry(kind.to_owned()).or_default() += result.taken;
         *self.known_by_type.entry(kind.to_owned()).or_default() += result.known;
         *self.changed_by_type.entry(kind.to_owned()).or_default() += result.changed;
         for conflict in std::mem::take(&mut result.conflicted) {
-            let ((file, line), message) = (place(conflict.line), conflict.message);
-            if self.conflicting.len() < LISTED_MAX {
-                self.conflicting.push(RefusedItem { file, line, message });
-            }
+            let PlacedEntry { file, line, .. } = place(conflict.line);
+            push(&mut self.conflicting, RefusedItem { file, line, message: conflict.message });
         }
         for problem in std::mem::take(&mut result.problems) {
-            let (file, line) = place(problem.line);
+            let PlacedEntry { file, line, .. } = place(problem.line);
             self.list(Problem { file, line, reason: problem.message });
         }
         self.imported.add(result);
@@ -153,15 +185,25 @@ impl Report {
         }
         let ImportResult { taken, changed, known, conflicts, .. } = &self.imported;
         let _ = writeln!(text, "{:<14}{taken:>10}{changed:>10}{known:>10}", "all");
+        for PlacedEntry { kind, title, file, line } in &self.first {
+            let place = placed(file, *line);
+            let _ = writeln!(text, "  {kind}  {}  {}", printable(title), printable(&place));
+        }
+        let unlisted = self.written().saturating_sub(self.first.len() as u64);
+        if !self.first.is_empty() && unlisted > 0 {
+            let _ = writeln!(text, "  and {unlisted} more");
+        }
         let _ = writeln!(text, "\nchanged here and in the files: {conflicts}");
         let _ = writeln!(text, "gone from the files: {}", self.settled.gone.len());
         let _ = writeln!(text, "refused: {}", self.imported.refused);
         let _ = writeln!(text, "duplicates in the files: {}", self.duplicates);
+        text.push_str(&listed(&self.repeated, self.duplicates));
         let findings: u64 = self.scan_findings.values().sum();
         let _ = writeln!(text, "scan matches: {findings}");
         for (rule, count) in &self.scan_findings {
             let _ = writeln!(text, "  {rule}: {}", plural::entries(*count));
         }
+        text.push_str(&listed(&self.findings, findings));
         text.push_str(&self.kept_fields());
         text
     }
@@ -192,8 +234,8 @@ impl Report {
     fn differences(&self) -> String {
         let mut notes = String::new();
         for RefusedItem { file, line, message } in &self.conflicting {
-            let line = line.map_or(String::new(), |line| format!(":{line}"));
-            let _ = writeln!(notes, "{file}{line}: changed here and in the file: {message}");
+            let place = placed(file, *line);
+            let _ = writeln!(notes, "{place}: changed here and in the file: {message}");
         }
         let unlisted = self.imported.conflicts.saturating_sub(self.conflicting.len() as u64);
         if unlisted > 0 {
@@ -208,10 +250,10 @@ impl Report {
         if self.settled.retracted > 0 {
             return notes;
         }
-        for GoneEntry { code, title, file, .. } in self.settled.gone.iter().take(GONE_LISTED_MAX) {
+        for GoneEntry { code, title, file, .. } in self.settled.gone.iter().take(SHOWN_MAX) {
             let _ = writeln!(notes, "{file}: gone from the file: {code}  {}", printable(title));
         }
-        let unlisted = self.settled.gone.len().saturating_sub(GONE_LISTED_MAX);
+        let unlisted = self.settled.gone.len().saturating_sub(SHOWN_MAX);
         if unlisted > 0 {
             let _ = writeln!(notes, "and {unlisted} more gone from their files");
         }
@@ -228,12 +270,14 @@ impl Report {
     pub(super) fn refusals(&self) -> String {
         let mut notes = self.differences();
         for RefusedItem { file, line, message } in &self.items {
-            let line = line.map_or(String::new(), |line| format!(":{line}"));
-            let _ = writeln!(notes, "{file}{line}: {message}");
+            let _ = writeln!(notes, "{}: {message}", placed(file, *line));
         }
         let unlisted = self.imported.refused.saturating_sub(self.items.len() as u64);
         if unlisted > 0 {
             let _ = writeln!(notes, "and {unlisted} more");
+        }
+        for RefusedItem { file, line, message } in &self.notes {
+            let _ = writeln!(notes, "{}: note: {message}", placed(file, *line));
         }
         if self.links_skipped > 0 {
             let links = plural::counted(self.links_skipped, "symbolic link", "symbolic links");
@@ -277,6 +321,37 @@ impl Report {
     }
 }
 
+impl From<Problem> for RefusedItem {
+    fn from(Problem { file, line, reason }: Problem) -> Self {
+        Self { file, line, message: redact_secrets(&reason) }
+    }
+}
+
+/// Adds an item to a list, which is bounded.
+fn push(list: &mut Vec<RefusedItem>, item: RefusedItem) {
+    if list.len() < LISTED_MAX {
+        list.push(item);
+    }
+}
+
+/// A file with a line in it.
+fn placed(file: &str, line: Option<u64>) -> String {
+    line.map_or(file.to_owned(), |line| format!("{file}:{line}"))
+}
+
+/// The first items of a list, and the number of the others.
+fn listed(items: &[RefusedItem], count: u64) -> String {
+    let mut text = String::new();
+    for RefusedItem { file, line, message } in items.iter().take(SHOWN_MAX) {
+        let _ = writeln!(text, "  {}: {}", printable(&placed(file, *line)), printable(message));
+    }
+    let unlisted = count.saturating_sub(items.len().min(SHOWN_MAX) as u64);
+    if unlisted > 0 {
+        let _ = writeln!(text, "  and {unlisted} more");
+    }
+    text
+}
+
 /// Counts that the reader collects between two batches.
 #[derive(Default)]
 pub(super) struct ReadCounts {
@@ -286,6 +361,10 @@ pub(super) struct ReadCounts {
     pub(super) flags: BTreeMap<&'static str, u64>,
     /// Entries that the corpus holds twice.
     pub(super) duplicates: u64,
+    /// The first of them.
+    repeated: Vec<RefusedItem>,
+    /// The first findings of the content scan.
+    findings: Vec<RefusedItem>,
     /// Bytes that were read.
     pub(super) bytes: u64,
 }
@@ -306,6 +385,15 @@ impl ReadCounts {
         }
         for rule in rules {
             *self.flags.entry(rule).or_default() += 1;
+            let file = entry.source.path.clone().unwrap_or_default();
+            let message = rule.to_owned();
+            push(&mut self.findings, RefusedItem { file, line: entry.source.line, message });
         }
+    }
+
+    /// Counts an entry that the corpus holds twice.
+    pub(super) fn add_duplicate(&mut self, problem: Problem) {
+        self.duplicates += 1;
+        push(&mut self.repeated, problem.into());
     }
 }

@@ -60,7 +60,7 @@ impl SeenParts {
 fn is_of(corpus: &SourceCorpus, identity: &CorpusIdentity, of: &ImportedEntry) -> bool {
     let begin = match corpus.is_one_file {
         true => format!("{}#", identity.place_of(&corpus.files[0].path)),
-        false => identity.place_of(""),
+        false => identity.place_of(&corpus.part),
     };
     of.source.format == corpus.format.name() && of.place.starts_with(&begin)
 }

@@ -142,8 +142,14 @@ impl LineReader {
                     imported.forgotten += u64::from(forgets && is_taken);
                     imported.proposed += u64::from(is_proposed && is_taken);
                     add_read(&mut imported, is_taken, waits);
+                    if is_taken {
+                        imported.would_write(number);
+                    }
                 }
-                Ok(LineResult::WouldChange) => imported.changed += 1,
+                Ok(LineResult::WouldChange) => {
+                    imported.changed += 1;
+                    imported.would_write(number);
+                }
                 Ok(LineResult::Conflict(entry, fields)) => {
                     let code = self.snapshot.entry(entry)?.to_entry().code(entry);
                     imported.conflict(number, format!("{code}: {}", fields.join(", ")));
