@@ -333,7 +333,7 @@ fn the_tier_full_names_merged_entries_and_the_cluster() {
     let same = [add("About zqfull parsers"), add("About zqfull parsers")];
     let more = [add("About zqfull caches"), add("About zqfull queues")];
     let maintain = |service: &str| {
-        let done = post(&node, "/v1/upkeep/run", &json!({"service": service}));
+        let done = post(&node, "/v1/maintenance/run", &json!({"service": service}));
         (done["through"] == true && done["waits_for"].is_null()).then_some(())
     };
     let result = |title: &str| {
