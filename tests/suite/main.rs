@@ -97,6 +97,7 @@ mod person;
 mod plain_words;
 mod playbook_commands;
 mod playbooks;
+mod playbooks_hostile;
 mod power_loss;
 mod prior_evidence;
 mod process_kill;

@@ -68,11 +68,11 @@ impl Transaction<'_> {
         Ok((!cut.keeps(record.digest())).then_some(REMOVED))
     }
 
-    /// Whether the reason of a refusal is void: a removal that ended or a cut that grew, in the
-    /// delivery that also brought the refused record.
+    /// Whether the reason of a refusal is void: a removal that ended, a cut that grew, or an edit
+    /// that waits for the refused one, in the delivery that also brought the refused record.
     pub(super) fn is_void(&mut self, batch: &Batch, refusal: &RefusalRow) -> Result<bool, Error> {
         if refusal.reason != REMOVED {
-            return Ok(false);
+            return Ok(self.is_edit_refusal_void(refusal));
         }
         let signed = SignedHeader::read_back(&refusal.header, refusal.signature);
         let Ok(author) = signed.map(|signed| signed.header().author) else { return Ok(false) };
