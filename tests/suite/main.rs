@@ -107,6 +107,7 @@ mod quarantine_erase;
 mod reads_do_not_write;
 mod refusals_lifted;
 mod removals;
+mod removals_hostile;
 mod replication;
 mod replication_hostile;
 mod replication_limits;
