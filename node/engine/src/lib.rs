@@ -64,7 +64,7 @@ pub use engine::{Engine, Setup};
 pub use entry_validation::{check_fields, edited_entry};
 pub use findings::{FALSE_POSITIVE_TAG, FINDING_TAG};
 pub use ingest::{facets_read, is_apart, place, receives_removals, takes_back};
-pub use local_writes::dry_run_import;
+pub use local_writes::{dry_run_import, may_forget};
 pub use record_screen::RecordScreen;
 pub use refusal::{TOO_MANY_WAIT, refusal};
 pub use removals::REMOVED;
