@@ -6,7 +6,7 @@
 use crate::claims::Claims;
 use crate::entry_type::{EntryType, code_digits};
 use crate::header::Facet;
-use crate::ids::{AuthorId, Digest, EntryId};
+use crate::ids::{AuthorId, EntryId};
 use crate::lattice::Lattice;
 use crate::origin::Origin;
 use crate::payload::Payload;
@@ -14,6 +14,7 @@ use crate::record::Record;
 use crate::register::Register;
 use crate::retraction::RetractionSet;
 use crate::tally::Tally;
+use crate::tombstone::TombstoneRank;
 use std::collections::BTreeMap;
 
 /// The joined state of one entry.
@@ -28,15 +29,15 @@ pub struct Entry {
     pub tallies: BTreeMap<AuthorId, Tally>,
     /// The ids of each author's retractions, which suppress the author's earlier claims.
     pub marks: BTreeMap<AuthorId, RetractionSet>,
-    /// The digest of the tombstone; the least one wins. If it is set, all other fields are empty.
-    pub tombstone: Option<Digest>,
+    /// The tombstone; the one with the least rank wins. If it is set, all other fields are empty.
+    pub tombstone: Option<TombstoneRank>,
 }
 
 impl Lattice for Entry {
     fn join(&mut self, other: Self) {
         let tombstone = self.tombstone.into_iter().chain(other.tombstone).min();
-        if let Some(digest) = tombstone {
-            *self = Self::forgotten(digest);
+        if let Some(rank) = tombstone {
+            *self = Self::forgotten(rank);
             return;
         }
         // Both hash to the same entry id, so they differ only if the hash collides.
@@ -58,8 +59,8 @@ impl Entry {
         kind.map_or_else(|| code_digits(entry), |kind| kind.code(entry))
     }
 
-    /// A deleted entry: only the digest of its tombstone.
-    pub fn forgotten(tombstone: Digest) -> Self {
+    /// A deleted entry: only its tombstone.
+    pub fn forgotten(tombstone: TombstoneRank) -> Self {
         Self { tombstone: Some(tombstone), ..Self::default() }
     }
 
@@ -111,7 +112,7 @@ impl Record {
             }
             // The text of a document is no part of the joined entry.
             Some(Payload::Edit(_)) => {}
-            Some(Payload::Tombstone(_)) => entry = Entry::forgotten(self.digest()),
+            Some(Payload::Tombstone(_)) => entry = Entry::forgotten(self.tombstone_rank()),
         }
         entry
     }

@@ -212,7 +212,7 @@ fn covers(
 pub enum EntryRecords {
     /// The live records of each author.
     Live(BTreeMap<AuthorId, LiveRecords>),
-    /// The entry was deleted: only the tombstone with the least digest is left.
+    /// The entry was deleted: only the tombstone with the least rank is left.
     Forgotten(Box<Record>),
 }
 
@@ -245,7 +245,7 @@ impl EntryRecords {
                 authors.entry(record.author()).or_default().merge(record);
             }
             Self::Forgotten(held) => {
-                if is_tombstone && record.digest() < held.digest() {
+                if is_tombstone && record.tombstone_rank() < held.tombstone_rank() {
                     **held = record;
                 }
             }
@@ -255,7 +255,7 @@ impl EntryRecords {
     /// The join of these records.
     pub fn to_entry(&self) -> Entry {
         match self {
-            Self::Forgotten(tombstone) => Entry::forgotten(tombstone.digest()),
+            Self::Forgotten(tombstone) => Entry::forgotten(tombstone.tombstone_rank()),
             Self::Live(authors) => {
                 let mut entry = Entry::default();
                 for holding in authors.values() {

@@ -11,7 +11,7 @@ use crate::ids::{AuthorId, Digest, EntryId};
 use crate::key::{SecretKey, Signature};
 use crate::payload::Payload;
 use crate::time::Hlc;
-use crate::tombstone::Authority;
+use crate::tombstone::{Authority, TombstoneRank};
 use crate::version_vector::{Slot, VersionVector};
 use crate::wire;
 use crate::wire::msgpack_limits;
@@ -212,5 +212,12 @@ impl Record {
             Some(Payload::Tombstone(stone)) => stone.authority(self.author(), self.entry()),
             _ => Authority::None,
         }
+    }
+
+    /// The order in which nodes keep one of several tombstones of an entry.
+    pub fn tombstone_rank(&self) -> TombstoneRank {
+        let is_by_grant =
+            matches!(self.payload(), Some(Payload::Tombstone(stone)) if stone.is_by_grant());
+        TombstoneRank { is_by_grant, digest: self.digest() }
     }
 }

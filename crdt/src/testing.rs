@@ -24,7 +24,7 @@ use crate::retraction::RetractionSet;
 use crate::signed_edit::EditPosition;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc, WallTime};
-use crate::tombstone::{Grounds, Tombstone};
+use crate::tombstone::{Grounds, Tombstone, TombstoneRank};
 use crate::version_vector::{Slot, UncoveredVersions, VersionVector};
 use quickcheck::{Arbitrary, Gen};
 use std::collections::BTreeMap;
@@ -159,7 +159,8 @@ impl Arbitrary for Claims {
 impl Arbitrary for Entry {
     fn arbitrary(g: &mut Gen) -> Self {
         if below(g, 10) == 0 {
-            return Self::forgotten(Digest::from_bytes([below(g, 3) as u8; 32]));
+            let digest = Digest::from_bytes([below(g, 3) as u8; 32]);
+            return Self::forgotten(TombstoneRank { is_by_grant: bool::arbitrary(g), digest });
         }
         Self {
             origin: bool::arbitrary(g).then(|| origin(1)),

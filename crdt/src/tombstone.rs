@@ -3,14 +3,18 @@
 //! A tombstone carries the entry's origin and a proof. The author is the creator that the origin
 //! names, or it proves that it owns or administers the workspace that the origin names. The proof
 //! needs nothing else, so every node accepts the tombstone at any later time. The exception is an
-//! imported entry of a personal workspace, see [`Authority::IfMine`]. Of several valid tombstones
-//! nodes keep the one with the least digest, so all of them keep the same one.
+//! imported entry of a personal workspace, see [`Authority::IfMine`]. A page of a removal cannot be
+//! forgotten.
+//!
+//! Of several valid tombstones nodes keep the one with the least [`TombstoneRank`], so all of them
+//! keep the same one.
 
 use crate::charter_origin;
 use crate::digest::{Context, FieldHasher};
-use crate::ids::{AuthorId, EntryId, Nonce, WorkspaceId};
+use crate::ids::{AuthorId, Digest, EntryId, Nonce, WorkspaceId};
 use crate::key::{Purpose, SecretKey, Signature};
 use crate::origin::Origin;
+use crate::workspace_removal::RemovalPage;
 
 impl WorkspaceId {
     /// The id of a workspace: a hash of the owner's public key and a nonce.
@@ -76,6 +80,16 @@ pub struct Tombstone {
     pub grounds: Grounds,
 }
 
+/// The order in which nodes keep one of several valid tombstones: they keep the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TombstoneRank {
+    /// Whether the tombstone rests on an admin's grant. A removal of the admin lifts it, and must
+    /// not bring back an entry that its creator or the owner forgot, too.
+    pub is_by_grant: bool,
+    /// The digest of the record.
+    pub digest: Digest,
+}
+
 /// The result of checking the authority of a tombstone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
@@ -90,9 +104,16 @@ pub enum Authority {
 }
 
 impl Tombstone {
+    /// Whether the tombstone rests on an admin's grant, which a removal of the admin ends.
+    pub fn is_by_grant(&self) -> bool {
+        matches!(self.grounds, Grounds::Admin(_))
+    }
+
     /// Checks the authority of this tombstone, signed by `author`, over `entry`.
     pub fn authority(&self, author: AuthorId, entry: EntryId) -> Authority {
-        if self.origin.id() != entry {
+        // A removal ends by the withdrawal of its statement. The id of its pages can be computed in
+        // advance, so a tombstone would prevent the removal for ever.
+        if self.origin.id() != entry || RemovalPage::of(&self.origin).is_some() {
             return Authority::None;
         }
         let workspace = self.origin.workspace();
@@ -116,6 +137,7 @@ mod tests {
     use super::*;
     use crate::origin::Memory;
     use crate::time::Hlc;
+    use crate::workspace_removal;
 
     fn key(seed: u8) -> SecretKey {
         SecretKey::from_bytes(&[seed; 32])
@@ -157,6 +179,25 @@ mod tests {
         let grant = AdminGrant::sign(&owner, nonce, admin.author());
         assert_eq!(authority(&charter, Grounds::Owner(nonce), owner.author()), Authority::Proved);
         assert_eq!(authority(&charter, Grounds::Admin(grant), admin.author()), Authority::None);
+    }
+
+    #[test]
+    fn a_page_of_a_removal_cannot_be_forgotten() {
+        let (owner, admin) = (key(2), key(3));
+        let nonce = Nonce::from_bytes([9; 16]);
+        let workspace = WorkspaceId::of(owner.author(), nonce);
+        let grant = AdminGrant::sign(&owner, nonce, admin.author());
+        for number in [0, 1, workspace_removal::PAGES_MAX - 1] {
+            let page = RemovalPage { workspace, member: admin.author(), number }.origin();
+            let by = |grounds, author: &SecretKey| authority(&page, grounds, author.author());
+            assert_eq!(by(Grounds::Admin(grant.clone()), &admin), Authority::None);
+            assert_eq!(by(Grounds::Owner(nonce), &owner), Authority::None);
+            assert_eq!(by(Grounds::Origin, &admin), Authority::None);
+        }
+        let personal =
+            RemovalPage { workspace: WorkspaceId::MAIN, member: admin.author(), number: 0 };
+        let by_import = authority(&personal.origin(), Grounds::Origin, owner.author());
+        assert_eq!(by_import, Authority::None);
     }
 
     #[test]

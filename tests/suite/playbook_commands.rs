@@ -120,6 +120,21 @@ fn a_purge_starts_again_without_the_history() {
 }
 
 #[test]
+fn a_purge_of_a_playbook_that_the_node_may_not_forget_writes_nothing() {
+    let (here, there) = (Peer::start(), Peer::start());
+    there.json(&["peer", "join", &here.ticket(&["team"])]);
+    let code = write(&here, &["--workspace", "team"]);
+    eventually("the playbook has arrived", || {
+        there.type_in(&["playbook", "show", &code]).status.success().then_some(())
+    });
+    let before = there.json(&["playbook", "list"]);
+    let refused = there.type_in(&["playbook", "purge", &code]);
+    assert!(!refused.status.success(), "{}", told(&refused));
+    assert!(told(&refused).contains("was not forgotten"), "{}", told(&refused));
+    assert_eq!(there.json(&["playbook", "list"]), before, "no copy was written");
+}
+
+#[test]
 fn two_nodes_that_edit_apart_show_the_same_text_after_they_meet() {
     conforms("C-01");
     let (mut here, mut there) = (Peer::start(), Peer::start());

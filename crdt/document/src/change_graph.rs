@@ -20,7 +20,8 @@ use crate::chunk_parser::TargetRun;
 use crate::identity::Actor;
 use crate::lanes::Lanes;
 use crate::root_change::{ROOT_HASH, TEXT_COUNTER};
-use std::collections::{BTreeMap, VecDeque};
+use klnode_crdt::ids::AuthorId;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A change, and whether its author may write: it is a member, or the change is in a cut.
 #[derive(Clone, Debug)]
@@ -283,6 +284,36 @@ impl ChangeGraph {
 
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &CheckedChange> {
         self.waiting.values().map(|held| &held.change)
+    }
+
+    /// The changes on which an entitled change of another author depends, directly or through others,
+    /// whether or not they are held.
+    pub(crate) fn needed_by_others(&self, author: AuthorId) -> BTreeSet<ChangeHash> {
+        let admitted = self.admitted.iter().map(|of| (&of.change, of.is_entitled));
+        let waiting = self.waiting.values().map(|of| (&of.change, of.is_entitled));
+        let others = admitted
+            .chain(waiting)
+            .filter(|(change, is_entitled)| *is_entitled && change.identity().author != author);
+        let mut open: Vec<ChangeHash> =
+            others.flat_map(|(change, _)| change.dependencies()).copied().collect();
+        let mut needed = BTreeSet::new();
+        while let Some(hash) = open.pop() {
+            if needed.insert(hash) {
+                open.extend(
+                    self.held_change(hash).into_iter().flat_map(CheckedChange::dependencies),
+                );
+            }
+        }
+        needed
+    }
+
+    /// A change that is admitted or waits.
+    fn held_change(&self, hash: ChangeHash) -> Option<&CheckedChange> {
+        match self.places.get(&hash)? {
+            ChangePlace::Admitted(index) => Some(&self.admitted[*index].change),
+            ChangePlace::Waiting => self.waiting.get(&hash).map(|of| &of.change),
+            ChangePlace::Refused => None,
+        }
     }
 
     pub(crate) fn refused(&self) -> &BTreeMap<ChangeHash, HistoryError> {

@@ -16,7 +16,7 @@ use crate::limits::AuthorQuota;
 use crate::root_change::{self, ROOT_HASH};
 use automerge::{Automerge, ReadDoc};
 use klnode_crdt::ids::AuthorId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The merge of the changes of one text. It is kept in memory as a cache and rebuilt from records.
 #[derive(Clone, Debug)]
@@ -235,6 +235,12 @@ impl TextDocument {
                 missing: missing.filter(|hash| !self.graph.holds(*hash)).collect(),
             }
         })
+    }
+
+    /// The changes on which an entitled change of another author depends, directly or through others.
+    /// The document need not hold them. Without them the work of the other authors is lost.
+    pub fn needed_by_others(&self, author: AuthorId) -> BTreeSet<ChangeHash> {
+        self.graph.needed_by_others(author)
     }
 
     /// Changes that contradict their own dependencies, with the reason, in the order of their hashes.

@@ -3,14 +3,14 @@
 
 use super::*;
 use crate::claims::Claims;
-use crate::ids::{Boot, EntryId, Generation, RetractionId};
+use crate::ids::{Boot, EntryId, Generation, Nonce, RetractionId};
 use crate::payload::Payload;
 use crate::record::{Position, RawRecord};
 use crate::register::{MvRegister, Register, RegisterValue};
 use crate::tally::Tally;
 use crate::testing::{key, origin};
 use crate::time::Hlc;
-use crate::tombstone::{Grounds, Tombstone};
+use crate::tombstone::{AdminGrant, Grounds, Tombstone};
 use crate::version_vector::Slot;
 
 const ONE_MARK: RetractionId = RetractionId::from_bytes([1; 16]);
@@ -236,7 +236,11 @@ fn live_records_are_restored_from_the_records_of_a_store() {
 }
 
 fn tombstone(stamp: u64) -> Record {
-    let stone = Tombstone { origin: origin(1), grounds: Grounds::Origin };
+    tombstone_by(stamp, Grounds::Origin)
+}
+
+fn tombstone_by(stamp: u64, grounds: Grounds) -> Record {
+    let stone = Tombstone { origin: origin(1), grounds };
     let (place, stamp, absorbs) = (place(1), Hlc::from_bits(stamp), Vec::new());
     let at = Position { entry: entry(), place, counter: 1, stamp, absorbs };
     Record::seal(at, Payload::Tombstone(stone), &key(1)).expect("its creator's")
@@ -270,7 +274,21 @@ fn a_forgotten_entry_keeps_only_the_tombstone_with_the_least_digest() {
         assert_eq!(side.clone().joined(forgotten.clone()), forgotten);
         assert_eq!(forgotten.clone().joined(side.clone()), forgotten);
     }
-    assert_eq!(forgotten.to_entry(), Entry::forgotten(least.digest()));
+    assert_eq!(forgotten.to_entry(), Entry::forgotten(least.tombstone_rank()));
+}
+
+#[test]
+fn a_tombstone_by_a_grant_gives_way_to_any_other() {
+    let grant = AdminGrant::sign(&key(2), Nonce::default(), key(1).author());
+    let lasting = tombstone(1);
+    let by_grant = |stamp| tombstone_by(stamp, Grounds::Admin(grant.clone()));
+    let lower = (2..100).map(by_grant).find(|of| of.digest() < lasting.digest());
+    let lower = lower.expect("half of the digests are lower");
+    for order in [[&lasting, &lower], [&lower, &lasting]] {
+        assert_eq!(records(&order), EntryRecords::Forgotten(Box::new(lasting.clone())));
+    }
+    let joined = lower.to_entry().joined(lasting.to_entry());
+    assert_eq!(joined, records(&[&lower, &lasting]).to_entry());
 }
 
 #[test]

@@ -122,7 +122,7 @@ pub struct Members {
     /// With --remove: keep the members that only the removed admin lists.
     #[arg(long, requires = "remove", conflicts_with = "drop_members")]
     pub keep_members: bool,
-    /// With --remove: let go of the members that only the removed admin lists.
+    /// With --remove: also remove the members that only the removed admin lists.
     #[arg(long, requires = "remove")]
     pub drop_members: bool,
     /// With --remove: also end the pairing with the removed node.

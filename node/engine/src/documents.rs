@@ -12,27 +12,24 @@
 //!
 //! At the end of a step the merged text of every changed document is stored, so readers need no merge.
 
-use super::command::{DocumentCommand, IngestOutcome, Receipt, RecordSource, Rejection};
-use super::document_cache::EditEntitlement;
+use super::command::{IngestOutcome, RecordSource};
+use super::document_cache::{CachedDocument, EditEntitlement};
+use super::edit_limits::EditLimits;
 use super::ingest::Transaction;
 use super::replaced_records::ReplacedRecord;
-use klnode_crdt::edit::DocumentEdit;
-use klnode_crdt::entry::Entry;
-use klnode_crdt::entry_type::{EntryType, code_digits};
 use klnode_crdt::equivocation::EquivocationProof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_crdt::record::Record;
-use klnode_crdt::signed_edit::EditPosition;
 use klnode_crdt::time::WallTime;
 use klnode_document::change::CheckedChange;
 use klnode_document::change_error::ChangeError;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::TextDocument;
-use klnode_document::edit::EditContext;
 use klnode_document::identity::EditIdentity;
 use klnode_document::limits::AuthorQuota;
 use klnode_store::documents::{DocumentRow, EditName};
+use klnode_store::peers::row_types::RefusalRow;
 use klnode_store::peers::{Cut, Membership};
 use klnode_store::row_types::{Seq, ViewRow};
 use klnode_store::{Batch, Error, Snapshot};
@@ -40,10 +37,11 @@ use serde_bytes::ByteArray;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most bytes of one member's edits in a document. Beyond it, the edits with the greatest numbers are
-/// dropped, so that the rest does not depend on the order of arrival. It is above the quota of the
-/// document, so no edit is dropped that would count.
-const MEMBER_BYTES_MAX: u64 = 2 * AuthorQuota::FORMAT.bytes_max;
+/// Most bytes of one author's edits in a document, apart from those in a cut, and again of those that
+/// other authors' edits depend on. Beyond it, the edits with the greatest numbers are dropped, so that
+/// the rest does not depend on the order of arrival. It is above the quota of the document, so no edit
+/// is dropped that would count.
+pub(super) const MEMBER_BYTES_MAX: u64 = 2 * AuthorQuota::FORMAT.bytes_max;
 /// Most bytes of the edits of one author who is no member. They count only if a member's edit depends
 /// on them.
 const OUTSIDER_BYTES_MAX: u64 = 256 * 1024;
@@ -91,7 +89,8 @@ impl Transaction<'_> {
             if let Some(reason) = self.author_quota_violation(batch, record, source)? {
                 return Ok(IngestOutcome::Refused(reason));
             }
-            if !self.has_room_for_edit(batch, &change, entry)? {
+            if !self.has_room_for_edit(batch, &change, record)? {
+                self.writer.documents.note_refused(entry, record.digest());
                 return Ok(IngestOutcome::Refused(OUTSIDER_FULL.into()));
             }
         }
@@ -129,28 +128,44 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Whether an edit fits into the limit of its author. An outsider's edit always does if a stored
-    /// edit depends on it.
+    /// Whether an edit fits into the limit of its author. A member's edit always does, and an
+    /// outsider's if it is in a cut or a stored edit depends on it.
     fn has_room_for_edit(
         &mut self,
         batch: &Batch,
         change: &CheckedChange,
-        entry: EntryId,
+        record: &Record,
     ) -> Result<bool, Error> {
-        let author = change.identity().author;
+        let (entry, author) = (record.entry(), record.author());
         let held = self.edit_bytes(batch, entry, author)?;
         if held + change.bytes().len() as u64 <= OUTSIDER_BYTES_MAX
             || self.writer.mine.contains(&author)
         {
             return Ok(true);
         }
-        let entitlement = self.entitlement_of(batch, entry)?;
-        if entitlement.covers(author, &BTreeSet::new()) {
-            return Ok(true);
+        match self.entitlement_of(batch, entry)? {
+            // While the members are unknown, the edit may be one of theirs.
+            None => return Ok(true),
+            Some(entitlement) if entitlement.covers(author, &[record.digest()].into()) => {
+                return Ok(true);
+            }
+            Some(_) => {}
         }
-        self.with_document(batch, entry, |document| {
-            document.waiting().any(|waiting| waiting.missing.contains(&change.hash()))
-        })
+        // Building the document is expensive, and pointless if no edit waits.
+        let is_merged = self.documents.edits.get(&entry).is_none_or(Vec::is_empty);
+        if is_merged && batch.document(entry)?.is_none_or(|row| row.waiting == 0) {
+            return Ok(false);
+        }
+        let is_missed = self.with_document(batch, entry, |held| {
+            held.document.waiting().any(|waiting| waiting.missing.contains(&change.hash()))
+        })?;
+        Ok(is_missed.unwrap_or(true))
+    }
+
+    /// The reason is void of a refusal that the step of an earlier command gave, because an edit
+    /// arrived since that waits for a missing one, or because the members changed.
+    pub(super) fn is_edit_refusal_void(&mut self, refusal: &RefusalRow) -> bool {
+        refusal.reason == OUTSIDER_FULL && self.writer.documents.take_void_refusal(refusal.digest)
     }
 
     /// Bytes of an author's edits, counted once per step.
@@ -178,23 +193,21 @@ impl Transaction<'_> {
         (same, until): (&[EditName], Seq),
     ) -> Result<bool, Error> {
         let (entry, author, digest) = (record.entry(), record.author(), record.digest());
-        let mut excess = BTreeSet::<Digest>::new();
-        if same.len() >= EDIT_COPIES_MAX {
-            let digests = same.iter().map(|of| of.digest).chain([digest]);
-            excess.extend(digests.collect::<BTreeSet<_>>().into_iter().skip(EDIT_COPIES_MAX));
-        }
-        if self.edit_bytes(batch, entry, author)? > MEMBER_BYTES_MAX {
-            let mut bytes = 0;
-            for of in batch.edits_by(entry, author)? {
-                bytes += u64::from(of.bytes);
-                if bytes > MEMBER_BYTES_MAX {
-                    excess.insert(of.digest);
-                }
-            }
-        }
-        if excess.is_empty() {
+        let is_over = self.edit_bytes(batch, entry, author)? > MEMBER_BYTES_MAX;
+        if same.len() < EDIT_COPIES_MAX && !is_over {
             return Ok(true);
         }
+        let Some(limits) = self.limits_of(batch, entry, author)? else { return Ok(true) };
+        // Limits of bytes concern all edits of the author, limits of copies those with one number.
+        let names = match is_over {
+            true => batch.edits_by(entry, author)?,
+            false => {
+                let new = EditName::of(record);
+                let names = same.iter().copied().chain(new).collect::<BTreeSet<_>>();
+                names.into_iter().collect()
+            }
+        };
+        let excess = limits.excess(&names);
         for dropped in &excess {
             let Some(dropped) = Error::unless_damaged(batch.record(*dropped))?.flatten() else {
                 continue;
@@ -208,38 +221,58 @@ impl Transaction<'_> {
                 batch.put_view_row(entry, &row)?;
             }
         }
-        self.documents.bytes.remove(&(entry, author));
-        self.read_again(entry);
+        if !excess.is_empty() {
+            self.documents.bytes.remove(&(entry, author));
+            self.documents.stale.insert(entry);
+        }
         Ok(!excess.contains(&digest))
     }
 
-    /// Notes that the records of a document changed otherwise than by a new edit.
-    pub(super) fn read_again(&mut self, entry: EntryId) {
-        self.writer.documents.remove(entry);
-        self.documents.edits.insert(entry, Vec::new());
+    /// The edits of an author that limits apply to; `None` while the members are unknown.
+    fn limits_of(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        author: AuthorId,
+    ) -> Result<Option<EditLimits>, Error> {
+        let Some(entitlement) = self.entitlement_of(batch, entry)? else { return Ok(None) };
+        self.with_document(batch, entry, |held| {
+            let needed = held.document.needed_by_others(author);
+            let records = |hash: ChangeHash| {
+                let digests = held.digests.get(&hash).into_iter().flatten();
+                digests.map(move |digest| (*digest, hash))
+            };
+            let needed = needed.into_iter().flat_map(records).collect();
+            EditLimits { author, entitlement, needed }
+        })
     }
 
-    /// The authors whose edits of an entry count.
-    fn entitlement_of(&mut self, batch: &Batch, entry: EntryId) -> Result<EditEntitlement, Error> {
+    /// The authors whose edits of an entry count; `None` while a record of the charter is damaged.
+    fn entitlement_of(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+    ) -> Result<Option<EditEntitlement>, Error> {
         let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
         let Some(workspace) = row.and_then(|row| row.workspace) else {
-            return Ok(EditEntitlement::Nobody);
+            return Ok(Some(EditEntitlement::Nobody));
         };
         if workspace.is_personal() {
-            return Ok(EditEntitlement::Everybody);
+            return Ok(Some(EditEntitlement::Everybody));
         }
         if let Some(read) = self.documents.entitlements.get(&workspace) {
-            return Ok(read.clone());
+            return Ok(Some(read.clone()));
         }
-        let charter =
-            Error::unless_damaged(batch.charter(workspace, self.now))?.unwrap_or_default();
+        let Some(charter) = Error::unless_damaged(batch.charter(workspace, self.now))? else {
+            return Ok(None);
+        };
         let mut cuts = BTreeMap::new();
         for removed in charter.removed.keys() {
             cuts.insert(*removed, self.cut(batch, workspace, *removed)?);
         }
         let read = EditEntitlement::Members(charter.members, cuts);
         self.documents.entitlements.insert(workspace, read.clone());
-        Ok(read)
+        Ok(Some(read))
     }
 
     /// Notes that the members or removals of a workspace may have changed.
@@ -248,72 +281,95 @@ impl Transaction<'_> {
         self.documents.workspaces.insert(workspace);
     }
 
-    /// Reads from a document with all stored edits.
-    fn with_document<T>(
+    /// Reads from a document with all stored edits; `None` while the members are unknown.
+    pub(super) fn with_document<T>(
         &mut self,
         batch: &Batch,
         entry: EntryId,
-        read: impl FnOnce(&TextDocument) -> T,
-    ) -> Result<T, Error> {
-        self.update_document(batch, entry)?;
-        let held = self.writer.documents.get(entry);
-        Ok(read(&held.expect("the document was updated").document))
+        read: impl FnOnce(&CachedDocument) -> T,
+    ) -> Result<Option<T>, Error> {
+        let Some(entitlement) = self.entitlement_of(batch, entry)? else {
+            self.writer.documents.remove(entry);
+            return Ok(None);
+        };
+        self.update_document(batch, entry, entitlement)?;
+        Ok(self.writer.documents.get(entry).map(|held| read(held)))
     }
 
-    /// Brings a document in memory up to date. Returns whether edits were added that wait for others,
-    /// or other authors count than before.
-    fn update_document(&mut self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
-        let entitlement = self.entitlement_of(batch, entry)?;
+    /// Brings a document in memory up to date, and notes whether a new edit waits for others.
+    fn update_document(
+        &mut self,
+        batch: &Batch,
+        entry: EntryId,
+        entitlement: EditEntitlement,
+    ) -> Result<(), Error> {
         let new = self.documents.edits.get_mut(&entry).map(std::mem::take).unwrap_or_default();
-        let Some(held) = self.writer.documents.get(entry) else {
-            let (changes, digests) = changes_of(&batch.take_edits(entry)?);
-            let is_entitled = is_entitled(&entitlement, &digests);
-            let document = TextDocument::build(AuthorQuota::FORMAT, changes, is_entitled);
-            let is_waiting = document.waiting().next().is_some();
-            self.writer.documents.put(entry, document, digests, entitlement);
-            return Ok(is_waiting);
-        };
         let (changes, digests) = changes_of(&new);
-        for (hash, of) in digests {
-            held.digests.entry(hash).or_default().extend(of);
+        let hashes: BTreeSet<ChangeHash> = digests.keys().copied().collect();
+        let is_waiting = |document: &TextDocument| {
+            !hashes.is_empty() && document.waiting().any(|of| hashes.contains(&of.hash))
+        };
+        let waits = match self.writer.documents.get(entry) {
+            Some(held) => {
+                for (hash, of) in digests {
+                    held.digests.entry(hash).or_default().extend(of);
+                }
+                let is_changed = held.entitlement != entitlement;
+                held.entitlement = entitlement;
+                if !changes.is_empty() {
+                    held.document.insert(changes, is_entitled(&held.entitlement, &held.digests));
+                }
+                if is_changed {
+                    held.document.reassess(is_entitled(&held.entitlement, &held.digests));
+                }
+                is_waiting(&held.document)
+            }
+            None => {
+                let (changes, digests) = changes_of(&batch.take_edits(entry)?);
+                let is_entitled = is_entitled(&entitlement, &digests);
+                let document = TextDocument::build(AuthorQuota::FORMAT, changes, is_entitled);
+                let waits = is_waiting(&document);
+                self.writer.documents.put(entry, document, digests, entitlement);
+                waits
+            }
+        };
+        if waits {
+            self.documents.waiting.insert(entry);
         }
-        let is_changed = held.entitlement != entitlement;
-        held.entitlement = entitlement;
-        let waiting = held.document.waiting().count();
-        if !changes.is_empty() {
-            held.document.insert(changes, is_entitled(&held.entitlement, &held.digests));
+        Ok(())
+    }
+
+    /// Removes documents from memory that contain edits which this step dropped.
+    pub(super) fn forget_stale_documents(&mut self) {
+        for entry in std::mem::take(&mut self.documents.stale) {
+            self.writer.documents.remove(entry);
+            self.documents.edits.entry(entry).or_default();
         }
-        if is_changed {
-            held.document.reassess(is_entitled(&held.entitlement, &held.digests));
-        }
-        Ok(is_changed || held.document.waiting().count() > waiting)
     }
 
     /// Stores the merged text of every document that this step changed.
     pub(super) fn merge_documents(&mut self, batch: &Batch) -> Result<(), Error> {
+        self.forget_stale_documents();
         let mut changed: BTreeSet<EntryId> = self.documents.edits.keys().copied().collect();
         let workspaces = std::mem::take(&mut self.documents.workspaces);
+        let mut reassessed = BTreeSet::new();
         if !workspaces.is_empty() {
             for entry in batch.documents()? {
                 let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
                 if row.and_then(|row| row.workspace).is_some_and(|of| workspaces.contains(&of)) {
-                    changed.insert(entry);
+                    reassessed.insert(entry);
                 }
             }
         }
-        let mut asks_again = !workspaces.is_empty();
+        changed.extend(&reassessed);
+        let mut asks_again = false;
         for entry in changed {
-            let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
-            if row.is_none_or(|row| row.is_forgotten) || !batch.has_edits(entry)? {
-                self.writer.documents.remove(entry);
-                batch.drop_document(entry)?;
-                continue;
-            }
-            asks_again |= self.update_document(batch, entry)?;
-            let now = self.now;
-            let row = self.with_document(batch, entry, |document| document_row(document, now))?;
-            if batch.document(entry)?.as_ref() != Some(&row) {
-                batch.put_document(entry, &row)?;
+            let has_other_authors = self.merge_document(batch, entry)?;
+            // Refused edits may have room now.
+            let has_room = has_other_authors && reassessed.contains(&entry);
+            if has_room || self.documents.waiting.contains(&entry) {
+                self.writer.documents.void_refusals(entry);
+                asks_again = true;
             }
         }
         if asks_again {
@@ -326,102 +382,38 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Runs a command of a caller.
-    pub(super) fn about_document(
-        &mut self,
-        batch: &Batch,
-        command: &DocumentCommand,
-    ) -> Result<Receipt, Rejection> {
-        match command {
-            DocumentCommand::Create { new, text } => {
-                super::entry_validation::new_document(new, text)?;
-                let origin = self.new_origin(new.workspace, new.memory);
-                let entry = origin.id();
-                self.must_be_in(batch, origin.workspace())?;
-                let claims = super::local_writes::document_claims(new);
-                self.write(batch, entry, |writer, stamp| {
-                    writer.claim(&Default::default(), Some(origin.clone()), &claims, stamp)
-                })?;
-                self.edit_document(batch, entry, |document, context| {
-                    document.edit(&[], text, context)
-                })?;
-                Ok(Receipt::Created(entry))
+    /// Stores the merged text of a document if its edits changed, or if other authors count than in
+    /// the stored merge. Returns whether others count.
+    fn merge_document(&mut self, batch: &Batch, entry: EntryId) -> Result<bool, Error> {
+        let row = Error::unless_damaged(batch.view_row(entry))?.flatten();
+        if row.is_none_or(|row| row.is_forgotten) || !batch.has_edits(entry)? {
+            self.writer.documents.remove(entry);
+            batch.drop_document(entry)?;
+            return Ok(false);
+        }
+        let stored = batch.document(entry)?;
+        let Some(entitlement) = self.entitlement_of(batch, entry)? else {
+            // The text stays until a peer has delivered the damaged record of the charter again.
+            self.writer.documents.remove(entry);
+            let row = DocumentRow { entitlement: None, ..stored.clone().unwrap_or_default() };
+            if stored.as_ref() != Some(&row) {
+                batch.put_document(entry, &row)?;
             }
-            DocumentCommand::Edit { entry, base, text } => {
-                self.must_be_document(batch, *entry)?;
-                self.edit_document(batch, *entry, |document, context| {
-                    document.edit(base, text, context)
-                })
-            }
-            DocumentCommand::Restore { entry, version } => {
-                self.must_be_document(batch, *entry)?;
-                self.edit_document(batch, *entry, |document, context| {
-                    document.restore(version, context)
-                })
-            }
+            return Ok(false);
+        };
+        let authors = batch.edit_authors(entry)?;
+        let fingerprint = Some(ByteArray::new(entitlement.fingerprint(&authors)));
+        let has_other_authors = stored.as_ref().is_none_or(|row| row.entitlement != fingerprint);
+        if !has_other_authors && !self.documents.edits.contains_key(&entry) {
+            return Ok(false);
         }
-    }
-
-    /// Whether an entry shows the text of a document.
-    pub(super) fn is_playbook(
-        &self,
-        batch: &Batch,
-        entry: EntryId,
-        held: &Entry,
-    ) -> Result<bool, Error> {
-        let is_shown = batch.document(entry)?.is_some_and(|row| row.applied > 0);
-        Ok(is_shown && held.code(entry) == EntryType::Playbook.code(entry))
-    }
-
-    fn must_be_document(&mut self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
-        self.must_hold(batch, entry)?;
-        if batch.document(entry)?.is_none() {
-            return Err(Rejection::NoDocument(batch.entry(entry)?.code(entry)));
+        let now = self.now;
+        let row = self.with_document(batch, entry, |held| document_row(&held.document, now))?;
+        let row = row.map(|row| DocumentRow { entitlement: fingerprint, ..row });
+        if let Some(row) = row.filter(|row| stored.as_ref() != Some(row)) {
+            batch.put_document(entry, &row)?;
         }
-        let row = batch.view_row(entry)?;
-        match row.and_then(|row| row.workspace) {
-            Some(workspace) => self.must_be_in(batch, workspace),
-            None => Ok(()),
-        }
-    }
-
-    /// Signs and stores the changes that `make` makes of the document.
-    fn edit_document(
-        &mut self,
-        batch: &Batch,
-        entry: EntryId,
-        make: impl FnOnce(
-            &TextDocument,
-            &EditContext,
-        ) -> Result<Vec<CheckedChange>, klnode_document::edit::EditError>,
-    ) -> Result<Receipt, Rejection> {
-        let (author, boot, time) = (self.writer.key.author(), self.writer.boot, self.now);
-        let number = batch.last_edit_number(entry, author)? + 1;
-        let context = EditContext { author, boot, number, time };
-        let made = self.with_document(batch, entry, |document| make(document, &context))?;
-        let changes = made.map_err(|error| Rejection::NotEdited(error.to_string()))?;
-        if changes.is_empty() {
-            return Ok(Receipt::Known(entry));
-        }
-        let mut head = batch.head()?;
-        for change in changes {
-            let identity = change.identity();
-            let edit = DocumentEdit { branch: identity.branch, change: change.bytes().to_vec() };
-            let stamp = self.writer.clock.stamp(self.now);
-            let at = EditPosition { entry, boot, number: identity.number, stamp };
-            let record = edit.seal(&at, &self.writer.key)?;
-            match self.take(batch, &record, RecordSource::Local, super::ingest::Screening::Judge)? {
-                IngestOutcome::Merged(seq) => head = seq,
-                IngestOutcome::Forgotten => {
-                    return Err(Rejection::Forgotten(code_digits(entry)));
-                }
-                IngestOutcome::Known => {}
-                IngestOutcome::Quarantined(why)
-                | IngestOutcome::Refused(why)
-                | IngestOutcome::Deferred(why) => return Err(Rejection::Judged(why)),
-            }
-        }
-        Ok(Receipt::Done(head))
+        Ok(has_other_authors)
     }
 }
 
@@ -488,5 +480,6 @@ fn document_row(document: &TextDocument, now: WallTime) -> DocumentRow {
         applied: count(applied),
         waiting: count(waiting),
         left_out: count(document.held_count().saturating_sub(applied + waiting)),
+        entitlement: None,
     }
 }

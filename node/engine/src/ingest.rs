@@ -362,7 +362,7 @@ impl Transaction<'_> {
         let entry = tombstone.entry();
         // A damaged tombstone is replaced.
         let held = Error::unless_damaged(batch.tombstone(entry))?.flatten();
-        let is_known = held.is_some_and(|held| held.digest() <= tombstone.digest());
+        let is_known = held.is_some_and(|held| held.tombstone_rank() <= tombstone.tombstone_rank());
         if let Some(from) = self.bringer(source) {
             batch.owe_receipt(from, entry)?;
         }

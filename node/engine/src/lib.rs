@@ -17,7 +17,9 @@ mod checkout_mapping;
 mod command;
 mod confirmation;
 mod document_cache;
+mod document_commands;
 mod documents;
+mod edit_limits;
 mod engine;
 mod entry_validation;
 mod finding_resolution;
@@ -65,7 +67,7 @@ pub use ingest::{
     facets_read, is_private_to_owner, is_retraction_or_tombstone, receives_removals,
     workspace_of_erased,
 };
-pub use local_writes::dry_run_import;
+pub use local_writes::{dry_run_import, may_forget};
 pub use record_screen::RecordScreen;
 pub use refusal::{TOO_MANY_WAIT, refusal};
 pub use removals::REMOVED;

@@ -7,7 +7,7 @@ use klnode_crdt::entry::Entry;
 use klnode_crdt::entry_type::code_digits;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
-use klnode_crdt::ids::{Boot, EntryId, Nonce, TaskId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, Boot, EntryId, Nonce, TaskId, WorkspaceId};
 use klnode_crdt::key::SecretKey;
 use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::origin::{Memory, Origin};
@@ -18,9 +18,10 @@ use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Authority, Grounds, Tombstone};
 use klnode_crdt::workspace_charter::{self, Charter};
+use klnode_store::peers::Membership;
 use klnode_store::row_types::UseRow;
 use klnode_store::served_sessions::Recipient;
-use klnode_store::{Batch, Damage};
+use klnode_store::{Batch, Damage, Error, Snapshot};
 
 impl Transaction<'_> {
     pub(super) fn create(&mut self, batch: &Batch, new: &NewEntry) -> Result<Receipt, Rejection> {
@@ -198,10 +199,7 @@ impl Transaction<'_> {
         let held = batch.entry(workspace_charter::entry(workspace))?;
         let removals = batch.removal_statements(workspace)?;
         let charter = Charter::read(workspace, &held, &removals, self.now);
-        if let Some((_, nonce)) = charter.owner.filter(|(owner, _)| *owner == own) {
-            return Ok(Grounds::Owner(nonce));
-        }
-        Ok(charter.admin_grant(&held, own).map_or(Grounds::Origin, Grounds::Admin))
+        Ok(grounds_in(&charter, &held, own))
     }
 
     pub(super) fn must_hold(&self, batch: &Batch, entry: EntryId) -> Result<(), Rejection> {
@@ -251,6 +249,36 @@ impl Transaction<'_> {
             IngestOutcome::Known => Ok(Receipt::Done(batch.head()?)),
         }
     }
+}
+
+/// The grounds on which a key may forget the entries of a shared workspace that others created.
+fn grounds_in(charter: &Charter, held: &Entry, own: AuthorId) -> Grounds {
+    if let Some((_, nonce)) = charter.owner.filter(|(owner, _)| *owner == own) {
+        return Grounds::Owner(nonce);
+    }
+    charter.admin_grant(held, own).map_or(Grounds::Origin, Grounds::Admin)
+}
+
+/// Whether this node may forget an entry, for a caller that has to write something else first.
+///
+/// # Errors
+///
+/// The snapshot cannot be read.
+pub fn may_forget(
+    snapshot: &Snapshot,
+    membership: &Membership,
+    entry: EntryId,
+) -> Result<bool, Error> {
+    let Some(origin) = snapshot.entry(entry)?.to_entry().origin else { return Ok(false) };
+    let (own, workspace) = (membership.own, origin.workspace());
+    let grounds = if origin.creator() == Some(own) || workspace.is_personal() {
+        Grounds::Origin
+    } else {
+        let held = snapshot.entry(workspace_charter::entry(workspace))?.to_entry();
+        let shared = membership.workspaces.get(&workspace);
+        shared.map_or(Grounds::Origin, |shared| grounds_in(&shared.charter, &held, own))
+    };
+    Ok(Tombstone { origin, grounds }.authority(own, entry) != Authority::None)
 }
 
 /// All claims of a new document: the text is in its edits.

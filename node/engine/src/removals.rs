@@ -14,7 +14,7 @@
 //!
 //! The node's own key is exempt on its own node: the records stay there, but no new ones are signed.
 
-use super::command::{Receipt, RecordSource, Rejection, RemovalCommand};
+use super::command::{IngestOutcome, Receipt, RecordSource, Rejection, RemovalCommand};
 use super::ingest::{Screening, Transaction};
 use klnode_crdt::claims::{Claims, TextSet};
 use klnode_crdt::entry::Entry;
@@ -28,7 +28,6 @@ use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::{MvRegister, Register};
 use klnode_crdt::time::WallTime;
-use klnode_crdt::tombstone::Grounds;
 use klnode_crdt::workspace_charter::{self, Charter};
 use klnode_crdt::workspace_removal::{self, CUT_DIGESTS_MAX, PAGES_MAX, RemovalPage};
 use klnode_store::peers::row_types::RefusalRow;
@@ -56,7 +55,7 @@ impl Transaction<'_> {
         }
         let is_bound = match record.header().facet {
             Facet::Claims => true,
-            Facet::Tombstone => is_by_grant(record),
+            Facet::Tombstone => record.tombstone_rank().is_by_grant,
             // Whether an edit counts is decided when its document is merged.
             Facet::Edit | Facet::Tally | Facet::Retraction => false,
         };
@@ -68,11 +67,11 @@ impl Transaction<'_> {
         Ok((!cut.keeps(record.digest())).then_some(REMOVED))
     }
 
-    /// Whether the reason of a refusal is void: a removal that ended or a cut that grew, in the
-    /// delivery that also brought the refused record.
+    /// Whether the reason of a refusal is void: a removal that ended, a cut that grew, or an edit
+    /// that waits for the refused one, in the delivery that also brought the refused record.
     pub(super) fn is_void(&mut self, batch: &Batch, refusal: &RefusalRow) -> Result<bool, Error> {
         if refusal.reason != REMOVED {
-            return Ok(false);
+            return Ok(self.is_edit_refusal_void(refusal));
         }
         let signed = SignedHeader::read_back(&refusal.header, refusal.signature);
         let Ok(author) = signed.map(|signed| signed.header().author) else { return Ok(false) };
@@ -205,10 +204,13 @@ impl Transaction<'_> {
         for row in batch.quarantined_by(member, REMOVED)? {
             let Ok(record) = Record::read_back(&row.record, Absence::Stripped) else { continue };
             if workspace_of(batch, &record)? == Some(workspace) && cut.keeps(record.digest()) {
-                batch.drop_quarantined(&record)?;
                 // The node admitted the record before, as if from a file: no peer delivers it now.
                 let source = RecordSource::Peer(self.writer.key.author());
-                self.take(batch, &record, source, Screening::Nobody)?;
+                let outcome = self.take(batch, &record, source, Screening::Nobody)?;
+                // A record that cannot be merged yet stays in quarantine.
+                if matches!(outcome, IngestOutcome::Merged(_) | IngestOutcome::Known) {
+                    batch.drop_quarantined(&record)?;
+                }
             }
         }
         // Refused records that count now are requested again.
@@ -238,8 +240,10 @@ impl Transaction<'_> {
     ) -> Result<(), Error> {
         if row.is_forgotten {
             let tombstone = Error::unless_damaged(batch.tombstone(entry))?.flatten();
-            let is_void =
-                |of: &Record| of.author() == member && is_by_grant(of) && !cut.keeps(of.digest());
+            let is_void = |of: &Record| {
+                let is_by_grant = of.tombstone_rank().is_by_grant;
+                of.author() == member && is_by_grant && !cut.keeps(of.digest())
+            };
             return match tombstone.filter(is_void) {
                 Some(tombstone) => batch.drop_tombstone(&tombstone),
                 None => Ok(()),
@@ -309,14 +313,26 @@ impl Transaction<'_> {
         if !charter.may_remove(own, member) {
             return Err(Rejection::MayNotRemove);
         }
-        self.write_removal(batch, workspace, member)?;
-        // Removals that only this admin stated would end with it.
+        self.write_removal(batch, (workspace, member), &BTreeSet::new())?;
+        // Removals that only this admin stated would end with it, and all cuts would shrink by its
+        // digests.
         for (key, by) in charter.removed.iter().filter(|(key, _)| **key != member) {
-            if by.iter().all(|author| *author == member) {
-                self.write_removal(batch, workspace, *key)?;
+            let of_admin = match charter.admins.contains(&member) {
+                true => batch.cut_digests((workspace, *key, PAGES_MAX), &[member].into())?,
+                false => BTreeSet::new(),
+            };
+            if !of_admin.is_empty() || by.iter().all(|author| *author == member) {
+                self.write_removal(batch, (workspace, *key), &of_admin)?;
             }
         }
         let held = batch.entry(workspace_charter::entry(workspace))?;
+        if charter.admins.contains(&member) {
+            // Members that leave with the admin must not keep writing either.
+            let dropped = charter.listed_only_by(member, &held);
+            for key in dropped.iter().filter(|key| **key != own && !keep.contains(key)) {
+                self.write_removal(batch, (workspace, *key), &BTreeSet::new())?;
+            }
+        }
         let lists = |set: TextSet, key: &AuthorId| {
             let texts = held.claims.get(&own).and_then(|claims| claims.texts.get(&set));
             texts.is_some_and(|texts| texts.present().any(|text| *text == key.to_string()))
@@ -333,22 +349,28 @@ impl Transaction<'_> {
         }
     }
 
-    /// Writes this node's removal of a key: the statement, and a cut of all records held here.
+    /// Writes this node's removal of a key: the statement, and a cut of all records held here. Then
+    /// digests in a cut of another author are added as far as they fit: that author may have filled
+    /// its cut with invented ones, and they must not prevent the removal.
     fn write_removal(
         &mut self,
         batch: &Batch,
-        workspace: WorkspaceId,
-        member: AuthorId,
+        (workspace, member): (WorkspaceId, AuthorId),
+        also: &BTreeSet<Digest>,
     ) -> Result<(), Rejection> {
         let own = self.writer.key.author();
         let page = |number| RemovalPage { workspace, member, number };
         let held = held_digests(batch, workspace, member)?;
         let known = batch.cut_digests((workspace, member, PAGES_MAX), &[own].into())?;
-        let new: Vec<Digest> = held.difference(&known).copied().collect();
+        let of_others = also.difference(&held).filter(|digest| !known.contains(*digest));
+        let new: Vec<Digest> = held.difference(&known).chain(of_others).copied().collect();
+        let needed = held.difference(&known).count();
+        let mut written = 0;
         let (mut rest, mut writes) = (&new[..], Vec::new());
         for number in 0..PAGES_MAX {
             let room = workspace_removal::room(&batch.entry(page(number).entry())?, own);
             let (here, later) = rest.split_at(room.min(rest.len()));
+            written += here.len();
             let mut claims = workspace_removal::cut_claims(here);
             if number == 0 {
                 claims.push(page(0).statement());
@@ -361,7 +383,7 @@ impl Transaction<'_> {
                 break;
             }
         }
-        if !rest.is_empty() {
+        if written < needed {
             return Err(Rejection::CutTooLong { found: held.len(), max: CUT_DIGESTS_MAX });
         }
         for (page, claims) in writes {
@@ -378,8 +400,14 @@ impl Transaction<'_> {
         let Some(Payload::Claims { origin, claims }) = record.payload() else {
             return Err(Rejection::NotQuarantined(digest));
         };
+        // A charter or a page of a removal is no proposal: stated by this node, it would change who
+        // is a member.
+        let held = batch.entry(record.entry())?;
+        if origin.iter().chain(&held.origin).any(workspace_removal::is_internal) {
+            return Err(Rejection::NotQuarantined(digest));
+        }
         let (entry, edits) = (record.entry(), edits_of(claims, self.now));
-        let receipt = if batch.entry(entry)?.origin.is_some() {
+        let receipt = if held.origin.is_some() {
             self.claim(batch, entry, &edits)?
         } else {
             let origin = origin.as_ref().ok_or(Rejection::NotQuarantined(digest))?;
@@ -507,13 +535,4 @@ fn origin_of(record: &Record) -> Option<&Origin> {
         Payload::Tombstone(tombstone) => Some(&tombstone.origin),
         Payload::Tally(_) | Payload::Edit(_) => None,
     }
-}
-
-/// Whether a tombstone rests on an admin's grant, which a removal ends.
-fn is_by_grant(record: &Record) -> bool {
-    let grounds = match record.payload() {
-        Some(Payload::Tombstone(tombstone)) => &tombstone.grounds,
-        _ => return false,
-    };
-    matches!(grounds, Grounds::Admin(_))
 }

@@ -41,6 +41,11 @@ impl<'a> CoverageIndex<'a> {
     }
 }
 
+/// Whether a newer record of the facet replaces an older one. Edits of a document all stay.
+fn has_coverage(one: &SignedHeader) -> bool {
+    one.header().facet != Facet::Edit
+}
+
 /// The stored records, replaced by refused or quarantined ones where those cover them, without
 /// records that are covered themselves. The peer holds the newest records it offered and none that
 /// these cover.
@@ -49,17 +54,19 @@ pub(super) fn in_place<'a>(
     aside: &[&'a SignedHeader],
 ) -> Vec<&'a SignedHeader> {
     let mut groups = BTreeMap::<(AuthorId, Facet), (CoverageIndex<'_>, CoverageIndex<'_>)>::new();
-    for one in aside.iter().copied() {
+    for one in aside.iter().copied().filter(|one| has_coverage(one)) {
         let at = (one.header().author, one.header().facet);
         groups.entry(at).or_default().1.add(one);
     }
     let mut placed = Vec::with_capacity(held.len());
     for one in held.iter().copied() {
         match groups.get_mut(&(one.header().author, one.header().facet)) {
+            // An edit never has a group.
             Some((here, _)) => here.add(one),
             None => placed.push(one),
         }
     }
+    placed.extend(aside.iter().copied().filter(|one| !has_coverage(one)));
     for (here, put) in groups.values() {
         let kept = here.records.iter().filter(|(_, old)| !put.cover(old));
         let new = put.records.iter().filter(|(_, old)| !put.cover(old) && !here.cover(old));
@@ -131,6 +138,38 @@ mod tests {
         let kept = held.iter().filter(|one| !aside.iter().any(|new| covers(new, one)));
         let is_over = |one: &&&SignedHeader| held.iter().chain(aside).any(|new| covers(new, one));
         kept.chain(aside.iter().filter(|one| !is_over(one))).copied().collect()
+    }
+
+    #[test]
+    fn edits_do_not_replace_each_other() {
+        let key = SecretKey::from_bytes(&[1; 32]);
+        let edit = |number: u64| {
+            let header = Header {
+                entry: EntryId::from_bytes([1; 16]),
+                author: key.author(),
+                facet: Facet::Edit,
+                place: Slot { generation: Generation(0), boot: Boot(1) },
+                counter: number,
+                stamp: Hlc::from_bits(number),
+                absorbs: Vec::new(),
+                payload_bytes: 1,
+                payload_digest: Digest::from_bytes([2; 32]),
+            };
+            SignedHeader::seal(header, &key)
+        };
+        let all: Vec<SignedHeader> = (1..=4).map(edit).collect();
+        let all: Vec<&SignedHeader> = all.iter().collect();
+        for split in 0..=4 {
+            let (held, aside) = all.split_at(split);
+            for (held, aside) in [(held, aside), (aside, held)] {
+                let mut placed: Vec<Digest> =
+                    in_place(held, aside).iter().map(|one| one.digest()).collect();
+                placed.sort();
+                let mut expected: Vec<Digest> = all.iter().map(|one| one.digest()).collect();
+                expected.sort();
+                assert_eq!(placed, expected, "{split}");
+            }
+        }
     }
 
     #[test]

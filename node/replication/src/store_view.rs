@@ -8,8 +8,10 @@ use klnode_crdt::header::{Facet, SignedHeader};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::time::WallTime;
+use klnode_crdt::tombstone::TombstoneRank;
 use klnode_engine::{
-    is_private_to_owner, is_retraction_or_tombstone, receives_removals, workspace_of_erased,
+    REMOVED, is_private_to_owner, is_retraction_or_tombstone, receives_removals,
+    workspace_of_erased,
 };
 use klnode_federation::proto::limits::ROW_BYTES;
 use klnode_federation::proto::message::{ErasureReceipt, OutboxCursor};
@@ -41,6 +43,24 @@ pub(super) struct StoreView {
 
 /// The signed headers of records, by entry.
 type HeadersByEntry = BTreeMap<EntryId, Vec<SignedHeader>>;
+
+/// The refused records of a peer, by entry.
+type RefusedByEntry = BTreeMap<EntryId, Vec<RefusedRecord>>;
+
+/// A record that this node refused from a peer.
+struct RefusedRecord {
+    signed: SignedHeader,
+    /// Whether the record was refused because its author was removed. Of tombstones, these are the
+    /// ones by an admin's grant.
+    is_removed: bool,
+}
+
+impl RefusedRecord {
+    /// The rank of the record if it is a tombstone.
+    fn tombstone_rank(&self) -> TombstoneRank {
+        TombstoneRank { is_by_grant: self.is_removed, digest: self.signed.digest() }
+    }
+}
 
 impl StoreView {
     /// Fails for a peer that has to retry later.
@@ -232,32 +252,34 @@ impl StoreView {
         Ok((headers, rows))
     }
 
-    /// Headers refused from an offerer, by entry, and the number of rows read.
-    fn refused_from(&self, offer: Offerer) -> Result<(HeadersByEntry, u64), Error> {
-        let (mut refused, mut rows) = (HeadersByEntry::new(), 0);
+    /// Records refused from an offerer, by entry, and the number of rows read.
+    fn refused_from(&self, offer: Offerer) -> Result<(RefusedByEntry, u64), Error> {
+        let (mut refused, mut rows) = (RefusedByEntry::new(), 0);
         for row in self.refusals(offer)? {
             let row = row?;
             rows += 1;
             // A header of a newer version cannot be parsed: it counts as a difference.
             if let Ok(signed) = SignedHeader::read_back(&row.header, row.signature) {
-                refused.entry(signed.header().entry).or_default().push(signed);
+                let (entry, is_removed) = (signed.header().entry, row.reason == REMOVED);
+                refused.entry(entry).or_default().push(RefusedRecord { signed, is_removed });
             }
         }
         Ok((refused, rows))
     }
 
-    /// The refused headers of one entry. For a forgotten entry, only a tombstone that precedes the
+    /// The refused records of one entry. For a forgotten entry, only a tombstone that precedes the
     /// stored one counts, because the peer keeps that one.
     fn refused_of<'a>(
         &self,
         entry: EntryId,
-        refused: &'a HeadersByEntry,
-    ) -> Result<&'a [SignedHeader], Error> {
+        refused: &'a RefusedByEntry,
+    ) -> Result<&'a [RefusedRecord], Error> {
         let Some(of_entry) = refused.get(&entry) else { return Ok(&[]) };
         match Error::unless_damaged(self.snapshot.tombstone(entry))? {
             Some(None) => Ok(of_entry),
             Some(Some(held)) => {
-                let goes_before = |stone: &SignedHeader| stone.digest() < held.digest();
+                let goes_before =
+                    |stone: &RefusedRecord| stone.tombstone_rank() < held.tombstone_rank();
                 Ok(if tombstone(of_entry).is_some_and(goes_before) { of_entry } else { &[] })
             }
             None => Ok(&[]),
@@ -295,11 +317,11 @@ fn comparable(signed: &SignedHeader) -> ComparedRecord {
     ComparedRecord { stamp: signed.header().stamp.bits(), digest: signed.digest() }
 }
 
-/// The tombstone among the refused headers of an entry: the peer honours it and holds nothing else
+/// The tombstone among the refused records of an entry: the peer honours it and holds nothing else
 /// of the entry.
-fn tombstone(refused: &[SignedHeader]) -> Option<&SignedHeader> {
-    let stones = refused.iter().filter(|one| one.header().facet == Facet::Tombstone);
-    stones.min_by_key(|one| one.digest())
+fn tombstone(refused: &[RefusedRecord]) -> Option<&RefusedRecord> {
+    let stones = refused.iter().filter(|one| one.signed.header().facet == Facet::Tombstone);
+    stones.min_by_key(|one| one.tombstone_rank())
 }
 
 impl StoreAccess for StoreView {
@@ -431,7 +453,7 @@ impl StoreAccess for StoreView {
             };
             let refused = self.refused_of(entry, &refused)?;
             if let Some(stone) = tombstone(refused) {
-                items.insert(comparable(stone));
+                items.insert(comparable(&stone.signed));
                 continue;
             }
             let (shared, read) = self.shared_headers(peer, entry, row)?;
@@ -439,6 +461,7 @@ impl StoreAccess for StoreView {
             rows += read.saturating_sub(1);
             let held: Vec<&SignedHeader> = shared.iter().collect();
             let waiting = waiting.get(&entry).into_iter().flatten();
+            let refused = refused.iter().map(|one| &one.signed);
             let aside: Vec<&SignedHeader> = waiting.chain(refused).filter(is_shared).collect();
             items.extend(in_place(&held, &aside).into_iter().map(comparable));
         }

@@ -118,6 +118,10 @@ impl From<Rejection> for ApiError {
                 ErrorKind::Refused,
                 Some("See `klnode workspace list`; write with `--workspace` to another workspace."),
             ),
+            Rejection::NotMember(_) => (
+                ErrorKind::Refused,
+                Some("Ask the owner or an admin of the workspace to invite this node."),
+            ),
             Rejection::MayNotRemove | Rejection::NoRemoval => (ErrorKind::Refused, None),
             Rejection::CutTooLong { .. } => (ErrorKind::Invalid, None),
             Rejection::Stopping => (ErrorKind::Busy, None),

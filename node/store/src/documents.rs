@@ -20,6 +20,7 @@ use redb::ReadableTable;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteArray;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// The merged text of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -41,6 +42,9 @@ pub struct DocumentRow {
     /// Number of edits that do not count, because their authors are no members or they break a rule.
     #[serde(rename = "o", default, skip_serializing_if = "is_none")]
     pub left_out: u32,
+    /// A hash of the authors whose edits counted in the merge; `None` if the merge is to be repeated.
+    #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
+    pub entitlement: Option<ByteArray<32>>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -60,6 +64,13 @@ pub struct EditName {
 }
 
 impl EditName {
+    /// The name of a record, if it is an edit.
+    pub fn of(record: &Record) -> Option<Self> {
+        let edit = record.edit()?;
+        let bytes = u32::try_from(edit.edit.change.len()).unwrap_or(u32::MAX);
+        Some(Self { author: edit.author, number: edit.number, digest: record.digest(), bytes })
+    }
+
     fn read(at: &EditKey, bytes: [u8; 4]) -> Self {
         Self {
             author: AuthorId::from_bytes(part(at, 16)),
@@ -112,10 +123,9 @@ fn read_edits(
 impl Batch {
     /// Lists a stored record under its number, if it is an edit.
     pub(super) fn list_edit(&self, record: &Record) -> Result<(), Error> {
-        let Some(edit) = record.edit() else { return Ok(()) };
-        let bytes = u32::try_from(edit.edit.change.len()).unwrap_or(u32::MAX);
+        let Some(name) = EditName::of(record) else { return Ok(()) };
         let mut table = self.transaction.open_table(EDITS)?;
-        table.insert(&edit_key(record, edit.number), &bytes.to_be_bytes())?;
+        table.insert(&edit_key(record, name.number), &name.bytes.to_be_bytes())?;
         Ok(())
     }
 
@@ -150,6 +160,23 @@ impl Batch {
     pub fn edits_by(&self, entry: EntryId, author: AuthorId) -> Result<Vec<EditName>, Error> {
         let prefix = [&entry.as_bytes()[..], author.as_bytes()].concat();
         names(&self.transaction.open_table(EDITS)?, &prefix)
+    }
+
+    /// The authors of the edits of an entry.
+    pub fn edit_authors(&self, entry: EntryId) -> Result<BTreeSet<AuthorId>, Error> {
+        let table = self.transaction.open_table(EDITS)?;
+        let (first, last) = span::<84>(entry.as_bytes());
+        let (mut authors, mut after) = (BTreeSet::new(), Bound::Included(first));
+        // One lookup per author, however many edits each has.
+        while let Some(row) =
+            table.range::<&EditKey>((after.as_ref(), Bound::Included(&last)))?.next()
+        {
+            let author = AuthorId::from_bytes(part(row?.0.value(), 16));
+            authors.insert(author);
+            let (_, end) = span::<84>(&[&entry.as_bytes()[..], author.as_bytes()].concat());
+            after = Bound::Excluded(end);
+        }
+        Ok(authors)
     }
 
     /// Whether an entry has an edit.

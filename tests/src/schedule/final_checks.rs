@@ -6,13 +6,13 @@ use crate::cluster::{Cluster, SWEEP_MS};
 use crate::disk::Fault;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId};
+use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, REMOVED};
 use klnode_federation::proto::SyncState;
 use klnode_federation::proto::filter::FilterRule;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Duration of one rest after the last fault, in milliseconds: two sweeps.
 const REST_MS: u64 = 60_000;
@@ -35,6 +35,21 @@ pub const UNSWEPT_SEEDS: u64 = 500;
 const LATE: &str = "late";
 /// Title of such entries.
 const LATE_TITLE: &str = "held back for a while";
+
+/// The removed keys of a workspace as a node sees them, each with the digests of its records that
+/// still count.
+pub(super) fn cuts_in(
+    nodes: &mut Cluster,
+    at: usize,
+    workspace: WorkspaceId,
+) -> BTreeMap<AuthorId, BTreeSet<Digest>> {
+    let (snapshot, shared) =
+        (nodes.snapshot(at), nodes.membership(at).workspaces.remove(&workspace));
+    let charter = shared.map(|shared| shared.charter).unwrap_or_default();
+    let by = charter.cut_authors();
+    let cut = |key: &AuthorId| snapshot.cut_digests(workspace, *key, &by).expect("readable");
+    charter.removed.keys().map(|key| (*key, cut(key))).collect()
+}
 
 /// A mismatch between two nodes.
 enum Difference {
@@ -425,7 +440,8 @@ impl Runner {
             let team = self.team;
             let cuts = |nodes: &mut Cluster, at: usize| {
                 let shared = nodes.membership(at).workspaces.remove(&team);
-                shared.map(|shared| (shared.cuts(), shared.charter.members)).unwrap_or_default()
+                let members = shared.map(|shared| shared.charter.members).unwrap_or_default();
+                (cuts_in(nodes, at, team), members)
             };
             let (here, there) = (cuts(&mut self.nodes, one), cuts(&mut self.nodes, two));
             let are_members =

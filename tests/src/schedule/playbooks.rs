@@ -1,5 +1,6 @@
 //! Playbooks in a schedule: nodes write and edit them, and in the end equal nodes show equal texts.
 
+use super::final_checks::cuts_in;
 use super::run::{Runner, for_team};
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::EntryId;
@@ -80,8 +81,8 @@ impl Runner {
         digests.sort_unstable();
         let shared = membership.workspaces.get(&self.team);
         let place = snapshot.view_row(entry).expect("readable").and_then(|row| row.workspace);
+        let cuts = cuts_in(&mut self.nodes, at, self.team);
         let charter = shared.map(|shared| {
-            let cuts = shared.cuts();
             format!("{place:?} {:?} {:?} {cuts:?}", shared.charter.members, shared.charter.removed)
         });
         let row = snapshot.document(entry).expect("readable").unwrap_or_default();

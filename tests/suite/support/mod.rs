@@ -9,5 +9,6 @@ pub(crate) mod homes;
 pub(crate) mod mcp_client;
 pub(crate) mod peer;
 pub(crate) mod person_key;
+pub(crate) mod playbook_team;
 pub(crate) mod process;
 pub(crate) mod scene;

@@ -118,6 +118,12 @@ pub enum Rejection {
     /// This node was removed from the workspace of the entry.
     #[error("The entry was not written: this node was removed from its workspace.")]
     RemovedHere(WorkspaceId),
+    /// This node is no member of the workspace of the playbook.
+    #[error(
+        "The playbook was not written: this node is no member of its workspace, so no other node would \
+         show the text."
+    )]
+    NotMember(WorkspaceId),
     /// This node's key may not remove the member.
     #[error(
         "The member was not removed: only the owner may remove an admin, and only the owner or an \

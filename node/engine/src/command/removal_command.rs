@@ -12,7 +12,7 @@ pub enum RemovalCommand {
         /// The key to remove.
         member: AuthorId,
         /// Members that only the removed admin lists and that stay members, because this node lists
-        /// them from now on.
+        /// them from now on. The other members that only it lists are removed with it.
         keep: Vec<AuthorId>,
     },
     /// States the claims of a record that a removal set aside as claims of this node: on the same

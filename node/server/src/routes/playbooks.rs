@@ -27,7 +27,9 @@ use klnode_crdt::register::Register;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::{TextDocument, UnknownVersion};
 use klnode_document::sections::{MarkdownSection, find_section, sections};
-use klnode_engine::{Command, DocumentCommand, NewEntry, Receipt, open_document};
+use klnode_engine::{
+    Command, DocumentCommand, NewEntry, Receipt, Rejection, may_forget, open_document,
+};
 use klnode_query::{AssessedEntry, edit_complaint, name_of, redact_text};
 use klnode_store::Snapshot;
 use klnode_store::documents::DocumentRow;
@@ -209,7 +211,7 @@ impl OpenPlaybook {
         let row = snapshot.document(entry)?;
         let (Some(found), Some(row)) = (found, row) else {
             let code = snapshot.entry(entry)?.to_entry().code(entry);
-            return Err(klnode_engine::Rejection::NoDocument(code).into());
+            return Err(Rejection::NoDocument(code).into());
         };
         drop(reading);
         let membership = service.membership(&snapshot)?;
@@ -567,6 +569,10 @@ async fn purge_playbook(
     let working = service.clone();
     let new = run_blocking(move |_| {
         let opened = OpenPlaybook::read(&working, &entry)?;
+        if !may_forget(&opened.snapshot, &opened.membership, opened.entry)? {
+            let code = EntryType::Playbook.code(opened.entry);
+            return Err(Rejection::NotEntitled(code).into());
+        }
         let tags = opened.found.view.texts.get(&klnode_crdt::claims::TextSet::TAGS);
         Ok(NewPlaybook {
             title: title_of(&opened.found),

@@ -388,9 +388,9 @@ fn keep_tombstones(
                 continue;
             }
         };
-        // Of several tombstones all nodes keep the one with the smallest digest.
+        // Of several tombstones all nodes keep the one with the least rank.
         let theirs = backup.tombstone(entry)?;
-        if theirs.is_none_or(|theirs| tombstone.digest() < theirs.digest()) {
+        if theirs.is_none_or(|theirs| tombstone.tombstone_rank() < theirs.tombstone_rank()) {
             kept.push((tombstone, row));
         }
     }
