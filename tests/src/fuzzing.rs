@@ -6,6 +6,7 @@
 //! round-trip, error messages are short, work and results are bounded.
 
 mod agent_input;
+mod documents;
 pub mod mutator;
 mod protocol;
 pub mod seeds;
@@ -35,6 +36,7 @@ pub const TARGETS: &[Target] = &[
         run: protocol::compare,
     },
     Target { name: "config", what: "a configuration file, or one flag", run: text::config },
+    Target { name: "documents", what: "changes of a playbook's text", run: documents::documents },
     Target { name: "frames", what: "a frame of a paired node", run: wire::frames },
     Target { name: "front-matter", what: "an entry as a Markdown file", run: text::front_matter },
     Target {

@@ -2,7 +2,7 @@
 //!
 //! The seeds are deterministic, so that the files in `fuzz/corpus` can be compared with them.
 
-use super::{TABLES, agent_input, protocol};
+use super::{TABLES, agent_input, documents, protocol};
 use crate::sample_records::{every_facet, stamp};
 use crate::test_engine::START;
 use klnode_crdt::equivocation::{EquivocationProof, RawProof};
@@ -55,6 +55,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "compare" => protocol::messages(),
         "config" => texts(&CONFIG),
+        "documents" => documents::seeds(),
         "frames" => frames(),
         "front-matter" => texts(&FRONT_MATTER),
         "hook-input" => texts(&agent_input::HOOK_INPUT),
