@@ -54,6 +54,7 @@ pub mod record;
 pub mod record_builder;
 mod refusal;
 pub mod register;
+pub mod removal_page;
 pub mod retraction;
 pub mod signed_edit;
 pub mod tally;

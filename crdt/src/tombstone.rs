@@ -14,7 +14,7 @@ use crate::digest::{Context, FieldHasher};
 use crate::ids::{AuthorId, Digest, EntryId, Nonce, WorkspaceId};
 use crate::key::{Purpose, SecretKey, Signature};
 use crate::origin::Origin;
-use crate::workspace_removal::RemovalPage;
+use crate::removal_page::RemovalPage;
 
 impl WorkspaceId {
     /// The id of a workspace: a hash of the owner's public key and a nonce.
@@ -136,8 +136,8 @@ impl Tombstone {
 mod tests {
     use super::*;
     use crate::origin::Memory;
+    use crate::removal_page;
     use crate::time::Hlc;
-    use crate::workspace_removal;
 
     fn key(seed: u8) -> SecretKey {
         SecretKey::from_bytes(&[seed; 32])
@@ -187,7 +187,7 @@ mod tests {
         let nonce = Nonce::from_bytes([9; 16]);
         let workspace = WorkspaceId::of(owner.author(), nonce);
         let grant = AdminGrant::sign(&owner, nonce, admin.author());
-        for number in [0, 1, workspace_removal::PAGES_MAX - 1] {
+        for number in [0, 1, removal_page::PAGES_MAX - 1] {
             let page = RemovalPage { workspace, member: admin.author(), number }.origin();
             let by = |grounds, author: &SecretKey| authority(&page, grounds, author.author());
             assert_eq!(by(Grounds::Admin(grant.clone()), &admin), Authority::None);

@@ -14,19 +14,14 @@
 //! Several authors may remove the same key. Their claims are on the same pages, and their cuts
 //! unite. [`crate::workspace_charter`] decides which authors count.
 
-use crate::charter_origin;
 use crate::claims::TextSet;
 use crate::entry::Entry;
-use crate::ids::{AuthorId, Digest, EntryId, WorkspaceId};
+use crate::ids::{AuthorId, Digest};
 use crate::limits::{ELEMENT_BYTES_MAX, SET_ELEMENTS_MAX};
-use crate::origin::{Memory, Origin};
 use crate::record_builder::ClaimEdit;
+use crate::removal_page::{PAGES_MAX, RemovalPage};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The source format in the origin of a page.
-pub const FORMAT: &str = "klnode/removal";
-/// Maximum number of pages of one removal.
-pub const PAGES_MAX: u16 = 64;
 /// Length of a digest in hex.
 const DIGEST_CHARS: usize = 2 * Digest::LEN;
 /// Number of digests in one element of the set: the limit on its bytes.
@@ -40,42 +35,7 @@ pub const CUT_DIGESTS_MAX: usize = PAGES_MAX as usize * PAGE_DIGESTS_MAX;
 /// not be allowed to remove the key: the charter decides which statements stand.
 pub type RemovalStatements = BTreeMap<AuthorId, BTreeSet<AuthorId>>;
 
-/// A page of a removal, as its origin names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RemovalPage {
-    /// The workspace that the key is removed from.
-    pub workspace: WorkspaceId,
-    /// The removed key.
-    pub member: AuthorId,
-    /// Number of the page, below [`PAGES_MAX`].
-    pub number: u16,
-}
-
 impl RemovalPage {
-    /// The origin of the page.
-    pub fn origin(self) -> Origin {
-        let (format, key) = (FORMAT.to_owned(), format!("{} {}", self.member, self.number));
-        Origin::Imported { workspace: self.workspace, memory: Memory::Episodic, format, key }
-    }
-
-    /// The entry id of the page.
-    pub fn entry(self) -> EntryId {
-        self.origin().id()
-    }
-
-    /// The page that an origin names; `None` for every other entry.
-    pub fn of(origin: &Origin) -> Option<Self> {
-        let Origin::Imported { workspace, memory: Memory::Episodic, format, key } = origin else {
-            return None;
-        };
-        let (member, number) = key.split_once(' ').filter(|_| format == FORMAT)?;
-        let member = AuthorId::from_hex(member)?;
-        let number = number.parse().ok().filter(|number| *number < PAGES_MAX)?;
-        let page = Self { workspace: *workspace, member, number };
-        // Only one spelling of a key is a page.
-        (page.origin() == *origin).then_some(page)
-    }
-
     /// The claim that states the removal, for page 0.
     pub fn statement(self) -> ClaimEdit {
         ClaimEdit::Add(TextSet::REMOVED, self.member.to_string())
@@ -93,11 +53,6 @@ impl RemovalPage {
             |by: &AuthorId| elements(held, *by, TextSet::REMOVED).any(|one| *one == member);
         held.claims.keys().copied().filter(states).collect()
     }
-}
-
-/// True for entries that klnode keeps for itself: charters and pages of removals.
-pub fn is_internal(origin: &Origin) -> bool {
-    RemovalPage::of(origin).is_some() || charter_origin::origin(origin.workspace()) == *origin
 }
 
 /// The digests that these authors put on a page.
@@ -133,11 +88,13 @@ fn elements(held: &Entry, by: AuthorId, set: TextSet) -> impl Iterator<Item = &S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Boot;
+    use crate::ids::{Boot, WorkspaceId};
     use crate::key::SecretKey;
     use crate::lattice::Lattice;
     use crate::live_records::LiveRecords;
+    use crate::origin::{Memory, Origin};
     use crate::record_builder::RecordBuilder;
+    use crate::removal_page::FORMAT;
     use crate::time::Hlc;
 
     const WORKSPACE: WorkspaceId = WorkspaceId::from_bytes([7; 16]);

@@ -13,8 +13,8 @@ use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::removal_page::RemovalPage;
 use klnode_crdt::workspace_charter;
-use klnode_crdt::workspace_removal::RemovalPage;
 use klnode_document::document::TextDocument;
 use klnode_document::limits::AuthorQuota;
 use klnode_engine::{

@@ -8,10 +8,10 @@ use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::register::Register;
+use klnode_crdt::removal_page::RemovalPage;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Grounds, Tombstone};
 use klnode_crdt::workspace_charter;
-use klnode_crdt::workspace_removal::RemovalPage;
 use klnode_engine::{
     Command, DeliveredRecord, IngestOutcome, REMOVED, Receipt, Rejection, RemovalCommand,
 };

@@ -3,7 +3,8 @@
 
 use super::*;
 use crate::claims::Claims;
-use crate::ids::{Boot, EntryId, Generation, Nonce, RetractionId};
+use crate::ids::{Boot, EntryId, Generation, Nonce, RetractionId, WorkspaceId};
+use crate::origin::{Memory, Origin};
 use crate::payload::Payload;
 use crate::record::{Position, RawRecord};
 use crate::register::{MvRegister, Register, RegisterValue};
@@ -236,14 +237,14 @@ fn live_records_are_restored_from_the_records_of_a_store() {
 }
 
 fn tombstone(stamp: u64) -> Record {
-    tombstone_by(stamp, Grounds::Origin)
+    tombstone_on(stamp, origin(1), Grounds::Origin)
 }
 
-fn tombstone_by(stamp: u64, grounds: Grounds) -> Record {
-    let stone = Tombstone { origin: origin(1), grounds };
+fn tombstone_on(stamp: u64, origin: Origin, grounds: Grounds) -> Record {
     let (place, stamp, absorbs) = (place(1), Hlc::from_bits(stamp), Vec::new());
-    let at = Position { entry: entry(), place, counter: 1, stamp, absorbs };
-    Record::seal(at, Payload::Tombstone(stone), &key(1)).expect("its creator's")
+    let at = Position { entry: origin.id(), place, counter: 1, stamp, absorbs };
+    let stone = Tombstone { origin, grounds };
+    Record::seal(at, Payload::Tombstone(stone), &key(1)).expect("its author may forget it")
 }
 
 fn records(of: &[&Record]) -> EntryRecords {
@@ -279,9 +280,18 @@ fn a_forgotten_entry_keeps_only_the_tombstone_with_the_least_digest() {
 
 #[test]
 fn a_tombstone_by_a_grant_gives_way_to_any_other() {
-    let grant = AdminGrant::sign(&key(2), Nonce::default(), key(1).author());
-    let lasting = tombstone(1);
-    let by_grant = |stamp| tombstone_by(stamp, Grounds::Admin(grant.clone()));
+    // An admin may forget its own entry on two grounds.
+    let (owner, admin, nonce) = (key(2), key(1).author(), Nonce::default());
+    let of = Origin::Created {
+        creator: admin,
+        stamp: Hlc::from_bits(1),
+        nonce,
+        workspace: WorkspaceId::of(owner.author(), nonce),
+        memory: Memory::Semantic,
+    };
+    let grant = Grounds::Admin(AdminGrant::sign(&owner, nonce, admin));
+    let lasting = tombstone_on(1, of.clone(), Grounds::Origin);
+    let by_grant = |stamp| tombstone_on(stamp, of.clone(), grant.clone());
     let lower = (2..100).map(by_grant).find(|of| of.digest() < lasting.digest());
     let lower = lower.expect("half of the digests are lower");
     for order in [[&lasting, &lower], [&lower, &lasting]] {

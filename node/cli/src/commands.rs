@@ -1,9 +1,9 @@
 //! The verbs of the command line, with the help text of each.
 
 use super::{
-    add, archive, backup, briefing, check, config, connect, edit, entry_links, entry_schema,
-    export, feedback, forget, generate, hook, identity, import, inbox, insights, knowledge,
-    maintain, mark, mcp, peer, playbook, search, show, solved_problem, task, ui, usage, workspace,
+    add, archive, backup, briefing, check, compound, config, connect, edit, entry_links,
+    entry_schema, export, feedback, forget, generate, hook, identity, import, inbox, insights,
+    knowledge, maintain, mark, mcp, peer, playbook, search, show, task, ui, usage, workspace,
 };
 use clap::Subcommand;
 
@@ -195,7 +195,7 @@ pub enum Verb {
     /// Example: klnode compound --problem "The login hangs." --cause "A lock is held across a call."
     /// --solution "Release it first." --anchor path:src/auth.go --verify "go test ./auth"
     #[command(hide = true)]
-    Compound(Box<solved_problem::CompoundArgs>),
+    Compound(Box<compound::CompoundArgs>),
     /// Run maintenance now; list, undo or accept its actions.
     ///
     /// Maintenance looks for duplicates, contradictions, pairs and stale entries. The node also

@@ -18,6 +18,7 @@ pub mod check;
 mod commands;
 mod commit_norms;
 pub mod completions;
+mod compound;
 pub mod config;
 pub mod connect;
 mod context;

@@ -14,7 +14,7 @@
 
 use super::command::{IngestOutcome, RecordSource};
 use super::document_cache::{CachedDocument, EditEntitlement};
-use super::edit_limits::EditLimits;
+use super::edit_limits::{EditLimits, MEMBER_BYTES_MAX};
 use super::ingest::Transaction;
 use super::replaced_records::ReplacedRecord;
 use klnode_crdt::equivocation::EquivocationProof;
@@ -37,11 +37,6 @@ use serde_bytes::ByteArray;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Most bytes of one author's edits in a document, apart from those in a cut, and again of those that
-/// other authors' edits depend on. Beyond it, the edits with the greatest numbers are dropped, so that
-/// the rest does not depend on the order of arrival. It is above the quota of the document, so no edit
-/// is dropped that would count.
-pub(super) const MEMBER_BYTES_MAX: u64 = 2 * AuthorQuota::FORMAT.bytes_max;
 /// Most bytes of the edits of one author who is no member. They count only if a member's edit depends
 /// on them.
 const OUTSIDER_BYTES_MAX: u64 = 256 * 1024;

@@ -6,12 +6,18 @@
 //! ones everywhere, with the work that others built on them.
 
 use super::document_cache::EditEntitlement;
-use super::documents::MEMBER_BYTES_MAX;
 use klnode_crdt::ids::{AuthorId, Digest};
 use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_document::change_hash::ChangeHash;
+use klnode_document::limits::AuthorQuota;
 use klnode_store::documents::EditName;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Most bytes of one author's edits in a document, apart from those in a cut, and again of those that
+/// other authors' edits depend on. Beyond it, the edits with the greatest numbers are dropped, so that
+/// the rest does not depend on the order of arrival. It is above the quota of the document, so no edit
+/// is dropped that would count.
+pub(super) const MEMBER_BYTES_MAX: u64 = 2 * AuthorQuota::FORMAT.bytes_max;
 
 /// The inputs that decide which edits of an author are dropped.
 pub(super) struct EditLimits {

@@ -27,9 +27,10 @@ use klnode_crdt::payload::Payload;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::{MvRegister, Register};
+use klnode_crdt::removal_page::{PAGES_MAX, RemovalPage};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
-use klnode_crdt::workspace_removal::{self, CUT_DIGESTS_MAX, PAGES_MAX, RemovalPage};
+use klnode_crdt::workspace_removal::{self, CUT_DIGESTS_MAX};
 use klnode_store::peers::row_types::RefusalRow;
 use klnode_store::peers::{Cut, RemovalRow};
 use klnode_store::row_types::{QuarantineRow, ViewRow};
@@ -403,7 +404,7 @@ impl Transaction<'_> {
         // A charter or a page of a removal is no proposal: stated by this node, it would change who
         // is a member.
         let held = batch.entry(record.entry())?;
-        if origin.iter().chain(&held.origin).any(workspace_removal::is_internal) {
+        if origin.iter().chain(&held.origin).any(removal_page::is_internal) {
             return Err(Rejection::NotQuarantined(digest));
         }
         let (entry, edits) = (record.entry(), edits_of(claims, self.now));

@@ -433,9 +433,10 @@ mod tests {
         let vectors = empty(folder.path());
         let long = vec![axis(1); 40];
         vectors.put(entry(1), &long, [0; 8], facts()).unwrap();
-        vectors.put(entry(2), &long, [0; 8], facts()).unwrap();
+        let farther = vec![vec![0.1, 0.9, 0.0, 0.0]; 40];
+        vectors.put(entry(2), &farther, [0; 8], facts()).unwrap();
         for other in 3..=6 {
-            vectors.put(entry(other), &[vec![0.0, 0.9, 0.1, 0.0]], [0; 8], facts()).unwrap();
+            vectors.put(entry(other), &[vec![0.0, 0.9, 0.4, 0.0]], [0; 8], facts()).unwrap();
         }
         let near = |count, wanted| {
             let (near, are_all) =

@@ -5,7 +5,7 @@
 //! its score does not change when the index takes it in. The only exception: with a slow embedder
 //! the tail gets no vector score, and keywords alone find it until the index has its vectors.
 
-use super::question_vectors::{QuestionVectors, transformer};
+use super::question_vectors::{PassageQuery, QueryVectors, QuestionVectors, transformer};
 use super::search_types::{Fallback, SearchEngine, SearchQuery};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::EntryId;
@@ -14,8 +14,6 @@ use klnode_index::Index;
 use klnode_index::document::{Document, DocumentFilter};
 use klnode_index::function_words::{FunctionWords, QuestionLanguage};
 use klnode_index::keyword::{self, DocumentRef, KeywordReader, TermCounts, Terms};
-use klnode_index::passage_vectors::PassageVectors;
-use klnode_index::vector_generation::VectorGeneration;
 use klnode_index::vectors;
 use klnode_scoring::relevance::fusion::SignalSet;
 use klnode_scoring::relevance::{Calibration, EngineScores, QueryStats, Relevance, relevance};
@@ -90,12 +88,6 @@ pub(super) struct Candidates {
 
 /// Entries with the cosine of their nearest vector to the question.
 type NearEntries = Vec<(EntryId, f32)>;
-
-/// The vectors of the index, and the vector of the question.
-pub(super) type QueryVectors = (Arc<VectorGeneration>, Vec<f32>);
-
-/// The transformer's vectors, and its vector of the question.
-pub(super) type PassageQuery = (Arc<PassageVectors>, Vec<f32>);
 
 /// The candidates of each engine.
 struct Nominated {

@@ -12,7 +12,7 @@ use klnode_crdt::origin::Origin;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::register::Register;
-use klnode_crdt::workspace_removal::is_internal;
+use klnode_crdt::removal_page::is_internal;
 use klnode_engine::{RecordSource, ScreenDecision};
 use klnode_scoring::scan::{ScanReport, ScanRule, Severity, redact_secrets, scanner};
 use std::cmp::Reverse;

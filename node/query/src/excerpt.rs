@@ -4,8 +4,9 @@
 //! from it by about fifteen per cent on prose and code, so a budget is accurate to that degree.
 //! Text outside the vocabulary (hashes, emoji) counts as one token for every four bytes.
 
-use super::candidates::{PassageQuery, QueryVectors, dot};
+use super::candidates::dot;
 use super::passages::Passages;
+use super::question_vectors::{PassageQuery, QueryVectors};
 use super::scoring_params::ScoringParams;
 use super::{AssessedEntry, HitCaveat};
 use klnode_crdt::claims::{Citation, TextSet};

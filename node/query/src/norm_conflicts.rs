@@ -1,7 +1,8 @@
 //! Finds norms that contradict a new norm in the workspace that it would enter.
 
-use super::candidates::{self, QueryVectors, SearchError, dot};
+use super::candidates::{self, SearchError, dot};
 use super::contradictions::{RELATED_MIN, polarity};
+use super::question_vectors::QueryVectors;
 use super::search_types::SearchQuery;
 use super::{AssessedEntry, ReadContext, excerpt};
 use klnode_crdt::entry_type::EntryType;

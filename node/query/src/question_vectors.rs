@@ -3,14 +3,20 @@
 //! Separate from `candidates`, which may search several times for one question: the transformer
 //! needs milliseconds, so the vectors are computed once.
 
-use super::candidates::{PassageQuery, QueryVectors};
 use super::search_types::{Fallback, SearchEngine, SearchQuery};
 use super::telling_part::telling_part;
 use klnode_index::Index;
 use klnode_index::function_words::QuestionLanguage;
 use klnode_index::keyword::Terms;
 use klnode_index::passage_vectors::PassageVectors;
+use klnode_index::vector_generation::VectorGeneration;
 use std::sync::Arc;
+
+/// The vectors of the index, and the vector of the question.
+pub(super) type QueryVectors = (Arc<VectorGeneration>, Vec<f32>);
+
+/// The transformer's vectors, and its vector of the question.
+pub(super) type PassageQuery = (Arc<PassageVectors>, Vec<f32>);
 
 /// The vectors of a question, and the reason if they are missing.
 pub(super) struct QuestionVectors {

@@ -9,9 +9,9 @@ use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
+use klnode_crdt::removal_page::RemovalPage;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter;
-use klnode_crdt::workspace_removal::RemovalPage;
 use klnode_federation::proto::filter::{
     Acquaintance, FilterDecision, FilterRule, FilterSubject, PeerFilter, Reach, STATUSES,
 };

@@ -26,8 +26,8 @@ use klnode_crdt::lattice::Lattice;
 use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::removal_page::is_internal;
 use klnode_crdt::time::WallTime;
-use klnode_crdt::workspace_removal::is_internal;
 use klnode_engine::{
     Command, DeliveredRecord, MarkChange, NewEntry, RecordSource, ScreenDecision, SourceKey,
     dry_run_import,

@@ -9,9 +9,9 @@ use super::removals::RemovalRow;
 use super::row_types::{PeerApproval, PeerRow};
 use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
+use klnode_crdt::removal_page::RemovalPage;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
-use klnode_crdt::workspace_removal::RemovalPage;
 use klnode_federation::proto::filter::Acquaintance;
 use std::collections::{BTreeMap, BTreeSet};
 
