@@ -73,7 +73,11 @@ export function Notices() {
                 <Line text={notice.hint} />
               </small>
             )}
-            {notice.command && <code class="command">{notice.command}</code>}
+            {notice.command && (
+              <code class="command">
+                <Line text={notice.command} />
+              </code>
+            )}
           </p>
           {notice.undo && (
             <button

@@ -9,7 +9,7 @@ import { Empty, Panel, Ready, View } from '../parts/frame';
 import { Meter } from '../parts/judgement';
 import { act } from '../parts/notice';
 import { Line } from '../parts/text';
-import { ago, count } from '../parts/time';
+import { ago, bytes, count } from '../parts/time';
 import { choice, choose, type Choice } from '../parts/theme';
 
 type NodeStatus = Schemas['NodeStatus'];
@@ -36,6 +36,20 @@ function Health({ status }: { status: NodeStatus }) {
           <dt>In quarantine</dt>
           <dd>{status.quarantined > 0 ? <a href="#/inbox?kind=Quarantine">{count(status.quarantined)}</a> : '0'}</dd>
         </div>
+        {status.disk && (
+          <>
+            <div>
+              <dt>Store and index</dt>
+              <dd>
+                {bytes(status.disk.store_bytes)} and {bytes(status.disk.index_bytes)}
+              </dd>
+            </div>
+            <div>
+              <dt>Free on the disk</dt>
+              <dd>{bytes(status.disk.free_bytes)}</dd>
+            </div>
+          </>
+        )}
         <div>
           <dt>Owner key</dt>
           <dd>{status.is_unprotected ? 'none: the user account protects this node' : 'set: acts that need it are confirmed in a terminal'}</dd>
