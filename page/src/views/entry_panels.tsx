@@ -6,7 +6,7 @@ import { get, post, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { Empty, Panel, Ready } from '../parts/frame';
 import { act } from '../parts/notice';
-import { Line, Passages } from '../parts/text';
+import { Line, MarkedLine, Passages } from '../parts/text';
 import { ago, moment } from '../parts/time';
 
 type Entry = Schemas['Entry'];
@@ -143,7 +143,7 @@ export function Sharing({ entry }: { entry: Entry }) {
                 <li class="fate">
                   <span class={`badge fate-${one.fate}`}>{FATE_TEXT[one.fate]}</span> <Line text={one.name} />
                   <span class="muted">
-                    <Line text={one.reason} />
+                    <MarkedLine text={one.reason} />
                   </span>
                 </li>
               ))}

@@ -8,7 +8,7 @@ import { Panel, Ready, View } from '../parts/frame';
 import { Meter, percent } from '../parts/judgement';
 import { act } from '../parts/notice';
 import { shellWord } from '../parts/shell';
-import { Line, plainText } from '../parts/text';
+import { Line, MarkedLine, plainText } from '../parts/text';
 import { ago, count } from '../parts/time';
 import { VirtualList } from '../parts/virtual_list';
 import { entryAddress, goTo } from '../router';
@@ -108,7 +108,7 @@ function PreviewList({ preview, isDraft }: { preview: Preview; isDraft: boolean 
                   <Line text={one.title} empty="(no title)" />
                 </span>
                 <span class="entry-sub two-lines" title={plainText(one.reason)}>
-                  <span class="code">{one.code}</span> · <Line text={one.reason} />
+                  <span class="code">{one.code}</span> · <MarkedLine text={one.reason} />
                 </span>
               </span>
               <span class={`badge fate-${one.fate}`}>{FATE_TEXT[one.fate]}</span>
