@@ -19,7 +19,7 @@ interface ActsProps {
   onForgotten: () => void;
 }
 
-/** What is left of a forgotten entry. */
+/** The names of a forgotten entry, which has no text any more. */
 export type ForgottenEntry = Pick<Entry, 'id' | 'code'>;
 
 export function EntryActs({ entry, onEdit, onChange, onForgotten }: ActsProps) {

@@ -37,7 +37,7 @@ function overwritten(draft: Texts, read: Texts, now: Texts): Field[] {
   return FIELDS.filter((field) => draft[field] !== read[field] && now[field] !== read[field] && now[field] !== draft[field]);
 }
 
-/** What the node has now in the fields that a save would overwrite. */
+/** The present texts of the fields that a save would overwrite. */
 function OtherEdits({ fields, now }: { fields: Field[]; now: Texts }) {
   if (fields.length === 0) return null;
   return (
