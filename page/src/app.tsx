@@ -42,8 +42,8 @@ function Icon({ path }: { path: string }) {
 }
 
 function Rail() {
-  const inbox = useLoad(inboxItems, 'rail', 'slowly');
-  const waiting = inbox.data?.length ?? 0;
+  const inbox = useLoad((signal) => inboxItems(signal), 'rail', 'slowly');
+  const waiting = inbox.data?.items.length ?? 0;
   const list = useRef<HTMLUListElement>(null);
   const current = route.value.view === 'entry' || route.value.view === 'compare' ? 'entries' : route.value.view;
   // On a narrow screen the list scrolls sideways.
@@ -158,9 +158,12 @@ function useShortcuts(showHelp: () => void): void {
     const onKeyDown = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
       if (target.closest('input, textarea, select, dialog') || event.ctrlKey || event.metaKey || event.altKey) return;
+      const wasGoing = isGoing;
       const view = isGoing ? VIEWS.find(([, , key]) => key === event.key) : undefined;
       isGoing = false;
       if (view) goTo(`#/${view[0]}`);
+      // A letter without a view must not act on an item of the inbox.
+      else if (wasGoing && /^[a-z]$/.test(event.key)) isGoing = event.key === 'g';
       else if (event.key === 'g') isGoing = true;
       else if (event.key === '/') {
         goTo('#/search');

@@ -160,6 +160,7 @@ def check_outcomes(page):
 def check_settings(page):
     """Settings that are set come first, with their origin; a search finds the others and explains them."""
     show(page, "status")
+    assert re.search(r"\d [KMGT]iB", page.locator(".pairs div", has_text="Free on the disk").inner_text())
     row = page.locator(".setting", has_text="network.name")
     row.wait_for()
     assert "flag --set" in row.inner_text() and "laptop" in row.inner_text()

@@ -16,7 +16,9 @@ import urllib.parse
 from playwright.sync_api import sync_playwright
 
 import briefing_checks
-import hostile_entries
+import hostile_checks
+import peer_checks
+import race_checks
 import sample_data
 from browser import PATIENCE_MS, Browser, expect_no_problems, show
 from forwarder import Forwarder
@@ -25,6 +27,8 @@ from node import Node, wait_for
 VIEWS = ["search", "search?q=database%20pool%20size", "entries", "briefing", "inbox", "tasks", "usage", "peers", "playbooks", "status"]
 DIALOGS = ["Promote", "Dedup", "Stale"]
 WIDTHS = [360, 1280]
+# Rules of axe-core that depend on sizes, and on labels that a narrow page hides.
+LAYOUT_RULES = ["scrollable-region-focusable", "target-size", "link-name", "button-name", "select-name", "aria-hidden-focus"]
 SERIOUS = {"serious", "critical"}
 
 
@@ -157,8 +161,11 @@ def check_egress(page, node, peer):
 
 
 def check_conflict(page, node, code):
-    show(page, f"entry/{code}")
+    page.set_viewport_size(dict(width=1280, height=400))
+    show(page, f"entry/{code}?at=conflicts")
     page.get_by_role("heading", name="Conflicting versions").wait_for()
+    wait_for(lambda: 0 <= page.locator("#conflicts").bounding_box()["y"] < 200, "the page scrolls to the conflicts")
+    page.set_viewport_size(dict(width=1280, height=860))
     assert page.locator(".version").count() == 2
     page.get_by_role("button", name="Keep version 1").click()
     page.get_by_text("is resolved").wait_for()
@@ -168,12 +175,16 @@ def check_conflict(page, node, code):
 
 def check_forget(page, code):
     show(page, f"entry/{code}")
+    page.locator(".fate", has_text="build-server").get_by_text("Receives", exact=True).wait_for()
+    page.is_gone = True  # The browser logs that the entry is gone.
     page.get_by_role("button", name="Forget", exact=True).click()
     page.locator("input[name=confirm]").fill(code)
     page.get_by_role("button", name="Forget for good").click()
     page.get_by_text("All peers confirmed.").wait_for(timeout=60_000)
     assert page.locator(".receipts li").count() == 2
-    page.is_gone = True
+    page.locator("article").wait_for(state="detached")
+    page.get_by_role("alert").get_by_text("forgotten").wait_for()
+    assert page.get_by_role("dialog", name="Forgotten").count() == 1, "the receipts stay open"
     page.get_by_role("button", name="Close").last.click()
     page.is_gone = False
 
@@ -243,81 +254,41 @@ def check_command(node, homes):
     assert raw(address, "POST", "/session", own, {"code": code})[0] == 200
     text, _ = command.communicate(timeout=30)
     assert command.returncode == 0 and "open in the browser" in text, text
-    assert not (node.home / "page.html").exists(), "the file with the code is removed"
+    assert not list(node.home.glob("page*.html")), "the file with the code is removed"
+    assert str(command.pid) in (tools / "arguments").read_text(), "each command has its own file"
     piped = subprocess.run([node.program, "--home", str(node.home), "ui", "--no-open"], capture_output=True, text=True)
     assert piped.returncode != 0 and "code=" not in piped.stdout + piped.stderr, "the code is printed on a terminal only"
 
 
-def check_hostile(browser, program, homes):
-    """No view of a node with hostile entries and a hostile peer runs or loads anything."""
-    peer = Node(program, homes / "evil", "<img src=x onerror=globalThis.__hit=1>").start()
-    node = Node(program, homes / "hostile", "victim").start()
-    try:
-        codes = hostile_entries.write(node)
-        node.post("/v1/tasks", dict(agent="<script>globalThis.__hit=1</script>", goal=hostile_entries.TEXTS[2]))
-        playbooks = hostile_entries.write_playbooks(node)
-        sample_data.pair(node, peer, "team")
-        hostile_entries.write_matters(node)
-        page = browser.open(node)
-        check_hostile_previews(page)
-        key = node.get("/v1/peers")["peers"][0]["peer"]
-        for view in [*VIEWS, "search?q=script", "search?q=hostile%20number", f"peers/{key}", "entries?tag=hostile"]:
-            show(page, view)
-        for code in codes:
-            show(page, f"entry/{code}")
-            page.get_by_role("heading", name="History").wait_for()
-        for code in playbooks:
-            show(page, f"playbooks/{code}")
-            page.locator(".row-button").first.click()
-            page.locator(".diff li").first.wait_for()
-            page.get_by_role("button", name="Authors").click()
-            page.locator(".blame li").first.wait_for()
-        assert page.evaluate("globalThis.__hit") is None, "a script of an entry ran"
-        made = page.evaluate("document.querySelectorAll('iframe, object, embed, base, video, audio, form[action]').length")
-        assert made == 0, "markup of an entry became an element"
-        links = page.evaluate("[...document.links].map(link => link.href)")
-        assert not [link for link in links if link.lower().startswith(("javascript:", "data:"))], links
-        expect_no_problems(page)
-        page.context.close()
-    finally:
-        node.stop()
-        peer.stop()
+def open_place(page, address, button):
+    """Shows a view, and opens the dialog or the editor behind a button of it."""
+    show(page, address)
+    if button == "?":
+        page.keyboard.press("?")
+    elif button:
+        page.get_by_role("button", name=button, exact=True).first.click()
+        wait_for(lambda: page.locator(".skeleton").count() == 0, f"{button} has its preview")
 
 
-def check_hostile_previews(page):
-    """Opens the previews and lists that show hostile texts."""
-    show(page, "briefing")
-    page.locator(".insight", has_text="may be one entry").get_by_text("one two three four").wait_for()
-    page.get_by_role("button", name="Dedup").click()
-    page.get_by_role("dialog").get_by_text(hostile_entries.TEXTS[4]).first.wait_for()
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="Promote").click()
-    page.get_by_role("dialog").get_by_role("button", name="Preview").first.click()
-    page.get_by_role("dialog").get_by_text(hostile_entries.TEXTS[7]).wait_for()
-    page.keyboard.press("Escape")
-    show(page, "usage")
-    page.get_by_role("rowheader", name=hostile_entries.TEXTS[2]).wait_for()
-    show(page, "inbox?kind=Held")
-    page.locator(".inbox-item", has_text="db1.prod.internal").wait_for()
-
-
-def check_accessibility(browser, node, axe, addresses):
+def check_accessibility(browser, node, axe, addresses, entry):
     page, bad = browser.open(node, bypass_csp=True), []
-    # The themes differ in their colours only.
-    rules = dict(light=dict(), dark=dict(runOnly=["color-contrast"]))
-    for theme, rule in rules.items():
+    behind = [("peers", "Invite"), ("peers", "Join"), ("status", "?")]
+    behind += [(f"entry/{entry}", button) for button in ["Forget", "Note", "Promote", "Edit"]]
+    places = [(address, None) for address in addresses] + [("briefing", button) for button in DIALOGS] + behind
+    # The themes differ in their colours only, and a narrow page in its layout.
+    dark, narrow = dict(runOnly=["color-contrast"]), dict(runOnly=LAYOUT_RULES)
+    passes = [("light", 1280, {}), ("dark", 1280, dark), ("light", 360, narrow)]
+    for theme, width, rule in passes:
         page.evaluate("theme => localStorage.setItem('klnode-theme', theme)", theme)
+        page.set_viewport_size(dict(width=width, height=860))
         page.reload()
-        for address in [*addresses, *DIALOGS]:
-            show(page, "briefing" if address in DIALOGS else address)
-            if address in DIALOGS:
-                page.get_by_role("button", name=address).click()
-                wait_for(lambda: page.locator(".skeleton").count() == 0, f"{address} has its preview")
+        for address, button in places:
+            open_place(page, address, button)
             page.add_script_tag(content=axe)
             found = page.evaluate("rule => axe.run(document, {...rule, resultTypes: ['violations']})", rule)["violations"]
             for one in found:
                 if one["impact"] in SERIOUS:
-                    bad.append((address, theme, one["id"], [part["html"][:200] for part in one["nodes"]][:3]))
+                    bad.append((address, button, theme, width, one["id"], [part["html"][:200] for part in one["nodes"]][:3]))
             page.keyboard.press("Escape")
     assert not bad, "\n".join(map(str, bad))
     page.context.close()
@@ -348,13 +319,26 @@ def check_reconnect(browser, node):
     page.context.close()
 
 
+def open_session(node):
+    """Trades a code for a secret; returns the address and the header with the secret."""
+    ticket = node.post("/v1/page")
+    own = {"origin": ticket["address"].rstrip("/"), "content-type": "application/json"}
+    status, _, text = raw(ticket["address"], "POST", "/session", own, {"code": ticket["code"]})
+    assert status == 200, text
+    return ticket["address"], {"authorization": f"Bearer {json.loads(text)['secret']}"}
+
+
 def check_restart(page, node):
+    _, old = open_session(node)
     show(page, "entries")
     page.is_gone = True
     node.stop()
     page.get_by_text("The node does not answer.").wait_for(timeout=60_000)
     node.start()
     page.get_by_text("klnode ui").first.wait_for(timeout=60_000)
+    address, new = open_session(node)
+    assert raw(address, "GET", "/v1/status", new)[0] == 200
+    assert raw(address, "GET", "/v1/status", old)[0] == 401, "a secret ends with its process"
 
 
 def take_screenshots(browser, node, shots, folder):
@@ -450,13 +434,22 @@ def run(browser, node, shared, given, homes):
         ("empty views", lambda: briefing_checks.check_empty(browser, given.klnode, homes)),
         ("held entries", lambda: briefing_checks.check_held(page, node)),
         ("inbox by keyboard", lambda: check_inbox(page, node)),
+        ("shortcuts in the inbox", lambda: (race_checks.add_finding(node), race_checks.check_inbox_shortcuts(page, node))),
+        ("edits by others during an edit", lambda: race_checks.check_concurrent_edit(page, node)),
+        ("changes during a slow load", lambda: race_checks.check_slow_load(page, node)),
+        ("filters during a load", lambda: race_checks.check_filters(page, node)),
+        ("order of searches", lambda: race_checks.check_search_order(page, node)),
+        ("quarantine", lambda: peer_checks.check_quarantine(page)),
         ("egress preview and live filter", lambda: check_egress(page, node, peer)),
+        ("filter with undo", lambda: peer_checks.check_filter(page, node, peer)),
         ("playbook with history, authors, edit and restore", lambda: check_playbook(page, node, playbook)),
         ("360 px to wide", lambda: check_widths(page, addresses)),
-        ("accessibility", lambda: check_accessibility(browser, node, pathlib.Path(given.axe).read_text(), addresses)),
+        ("accessibility", lambda: check_accessibility(browser, node, pathlib.Path(given.axe).read_text(), addresses, entry)),
         ("conflict between two nodes", lambda: check_conflict(page, node, conflict)),
         ("forget with receipts", lambda: check_forget(page, doomed)),
-        ("hostile entries", lambda: check_hostile(browser, given.klnode, homes)),
+        ("invite and join", lambda: peer_checks.check_pairing(browser, given.klnode, homes, page, node)),
+        ("commands for the person's key", lambda: peer_checks.check_person_key(browser, given.klnode, homes)),
+        ("hostile entries", lambda: hostile_checks.check_hostile(browser, given.klnode, homes, VIEWS)),
         ("reconnect", lambda: check_reconnect(browser, node)),
         ("message after a restart", lambda: check_restart(page, node)),
     ]:

@@ -78,3 +78,18 @@ def write_playbooks(node):
         text = "\n\n".join(f"## {line[:60]}\n\n{line}" for line in part if "\n" not in line)
         codes.append(node.post("/v1/playbooks", dict(title=part[0][:180], text=text))["code"])
     return codes
+
+
+CONTENT_BYTES_MAX = 64 * 1024
+
+
+def write_extremes(node):
+    """Writes an entry without visible text, one with the longest text, and one with controls in every field."""
+    tags, evidence = ["extreme"], ["doc:extreme"]
+    bidi = "Pay \u202e05$\u202c to \u2066mallory\u2069\u200b"
+    texts = [
+        dict(title="No text", content="\u200b"),
+        dict(title="The longest text", content="<b>W</b> " * (CONTENT_BYTES_MAX // 9), summary=""),
+        dict(title=bidi, content=bidi, summary=bidi),
+    ]
+    return [node.post("/v1/entries", dict(one, tags=tags, evidence=evidence))["code"] for one in texts]

@@ -90,6 +90,7 @@ mod mcp;
 mod mcp_adoption;
 mod mcp_sessions;
 mod outcomes;
+mod page_sessions;
 mod pairing;
 mod partition_by_processes;
 mod peer_decisions;

@@ -123,12 +123,26 @@ pub struct NodeStatus {
     /// The command that restricts access to `node.key`, if other users can read or write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_key: Option<String>,
+    /// Use of the disk; absent if the file system gives no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
     /// Problems that need the operator, one short sentence each; empty if there are none. Only
     /// cheap checks are included; an audit checks every entry.
     #[serde(default)]
     pub attention: Vec<String>,
     /// Milliseconds since 1970, by the node's clock.
     pub as_of: u64,
+}
+
+/// Use of the disk by this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiskUse {
+    /// Size of the store file, in bytes.
+    pub store_bytes: u64,
+    /// Size of the files of the search index, in bytes.
+    pub index_bytes: u64,
+    /// Free space for this user on the disk of the home, in bytes.
+    pub free_bytes: u64,
 }
 
 /// Progress and faults of the index.

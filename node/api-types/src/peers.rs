@@ -4,7 +4,7 @@ use super::MappedCheckout;
 use super::joins::{PendingJoin, WorkspaceOffer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 /// A request for a ticket.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -275,6 +275,16 @@ pub struct FilterUpdate {
     /// `ingress`, or `types`, `memories` or `statuses` of one of them, as in `egress.types`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reset: Vec<String>,
+}
+
+/// The entries that a filter preview examines.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PreviewQuery {
+    /// Only this entry, by its id, its code or a beginning of the code. Default: all entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
 }
 
 /// The effect of a filter on the entries sent to a peer.

@@ -69,7 +69,7 @@ impl Args {
             );
             return Ok(Reply::new(&OpenedPage { address, opened: false }, text));
         }
-        let file = CodeFile(Layout::new(home).page_file());
+        let file = CodeFile(Layout::new(home).page_file(std::process::id()));
         let failed =
             |error| VerbError::Failed(format!("Cannot write {}: {error}.", file.0.display()));
         write_private(&file.0, document(&ticket).as_bytes()).map_err(failed)?;

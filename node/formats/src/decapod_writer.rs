@@ -7,7 +7,7 @@
 use crate::decapod::PROMOTIONS;
 use crate::format::FileFormat;
 use crate::neutral_entry::{NeutralEntry, SourceCitation};
-use crate::output_file::{EntryIds, OutputFile, slug};
+use crate::output_file::{OutputFile, UsedIds, slug};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ type Lines = BTreeMap<String, Vec<(u64, String)>>;
 
 /// Writes all files.
 pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<OutputFile> {
-    let (mut files, mut ids) = (Lines::new(), EntryIds::default());
+    let (mut files, mut ids) = (Lines::new(), UsedIds::default());
     for entry in entries {
         let source = &entry.source;
         let own = source

@@ -6,7 +6,7 @@ use crate::format::FileFormat;
 use crate::front_matter::Fields;
 use crate::json_elements;
 use crate::neutral_entry::{ImportKey, NeutralEntry, Observed, title_from};
-use crate::output_file::{EntryIds, OutputFile, slug};
+use crate::output_file::{OutputFile, UsedIds, slug};
 use crate::source_file::SourceFile;
 use crate::taker::Taker;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn sub_types(kind: Option<&str>) -> &'static [&'static str] {
 
 /// Writes all entries as one file.
 pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> OutputFile {
-    let (mut items, mut ids) = (Vec::<(String, Value)>::new(), EntryIds::default());
+    let (mut items, mut ids) = (Vec::<(String, Value)>::new(), UsedIds::default());
     for entry in entries {
         let source = &entry.source;
         let mut fields: BTreeMap<String, Value> = BTreeMap::new();

@@ -11,7 +11,7 @@ use crate::gsd_conditions::translate;
 use crate::neutral_entry::{
     ImportKey, NeutralEntry, Observed, SourceCitation, SourceLink, one_line, shorten, title_from,
 };
-use crate::output_file::{EntryIds, FileNames, OutputFile, slug};
+use crate::output_file::{FileNames, OutputFile, UsedIds, slug};
 use crate::sections::heading;
 use crate::source_file::{SourceFile, is_below};
 use crate::taker::Taker;
@@ -175,7 +175,7 @@ pub(crate) fn check_index(
 #[derive(Default)]
 pub(crate) struct Writer {
     rows: BTreeMap<&'static str, Vec<String>>,
-    ids: EntryIds,
+    ids: UsedIds,
 }
 
 impl Writer {

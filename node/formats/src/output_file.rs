@@ -24,9 +24,9 @@ impl OutputFile {
 
 /// The ids that an export has written. A format refuses an id that two entries have.
 #[derive(Default)]
-pub(crate) struct EntryIds(BTreeSet<String>);
+pub(crate) struct UsedIds(BTreeSet<String>);
 
-impl EntryIds {
+impl UsedIds {
     /// The id, with a number if another entry has it.
     pub(crate) fn unique(&mut self, id: String) -> String {
         let mut name = id.clone();

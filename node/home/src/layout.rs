@@ -59,9 +59,10 @@ impl Layout {
         self.home.join("port")
     }
 
-    /// The file that hands a one-time code to the browser; exists for at most 30 seconds.
-    pub fn page_file(&self) -> PathBuf {
-        self.home.join("page.html")
+    /// The file in which the `klnode ui` of this process hands a one-time code to the browser; exists
+    /// for at most 30 seconds.
+    pub fn page_file(&self, process: u32) -> PathBuf {
+        self.home.join(format!("page-{process}.html"))
     }
 
     /// The search index, which can be rebuilt from the store.

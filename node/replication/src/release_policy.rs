@@ -151,14 +151,15 @@ impl ReleasePolicy {
         }
     }
 
-    /// The effect of a filter on a peer; of its own filter if none is given.
+    /// The effect of a filter on a peer; of its own filter if none is given. Examines one entry if
+    /// it is given, else all entries.
     pub fn preview(
         &self,
         snapshot: &Snapshot,
         membership: &Arc<Membership>,
         peer: AuthorId,
         filter: Option<&PeerFilter>,
-        now: WallTime,
+        (now, only): (WallTime, Option<EntryId>),
     ) -> Result<ReleasePreview, Error> {
         let reading = self.reading(snapshot, membership, now);
         let row = membership.peers.get(&peer).cloned().unwrap_or_default();
@@ -166,7 +167,11 @@ impl ReleasePolicy {
         let filter = filter.unwrap_or(&own);
         let acquaintance = membership.acquaintance(peer);
         let mut preview = ReleasePreview::default();
-        for entry in snapshot.entries()? {
+        let (first, last) = match only {
+            Some(entry) => (*entry.as_bytes(), *entry.as_bytes()),
+            None => ([0; 16], [0xFF; 16]),
+        };
+        for entry in snapshot.entries_between(first, last)? {
             let (entry, view) = entry?;
             if view.is_forgotten || view.is_parked() {
                 continue;

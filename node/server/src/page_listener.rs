@@ -6,6 +6,7 @@
 
 use super::caller::Caller;
 use super::errors::ApiError;
+use super::limits::Limits;
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
@@ -21,7 +22,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::net::TcpListener;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, Semaphore, mpsc};
+use tokio::time::timeout;
 
 /// The name of the page among the callers of this node.
 const PAGE_CLIENT: &str = "page";
@@ -31,6 +33,9 @@ const PAGE_HEADER: &str = "klnode-page";
 const SESSION_PATH: &str = "/session";
 /// Maximum size of a request for a session, in bytes; the request holds one code.
 const SESSION_BODY_BYTES_MAX: usize = 1024;
+/// One of this many connections may be busy with a request for a session. Such a request needs no
+/// secret, and the connections are shared with the callers over the socket.
+const CONNECTIONS_PER_SESSION_REQUEST: usize = 32;
 
 /// The page of a node. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +44,9 @@ pub(super) struct PageListener {
     /// The bound address; `None` until the first request for the page.
     address: Arc<Mutex<Option<SocketAddr>>>,
     ports: mpsc::Sender<TcpListener>,
+    /// Limits the requests for a session that are in progress.
+    session_slots: Arc<Semaphore>,
+    limits: Limits,
 }
 
 #[derive(Deserialize)]
@@ -54,10 +62,12 @@ struct SessionReply<'a> {
 
 impl PageListener {
     /// A page without a port, and the receiver of the port.
-    pub(super) fn new() -> (Self, mpsc::Receiver<TcpListener>) {
+    pub(super) fn new(limits: Limits) -> (Self, mpsc::Receiver<TcpListener>) {
         let (ports, receiver) = mpsc::channel(1);
         let (sessions, address) = (Arc::default(), Arc::default());
-        (Self { sessions, address, ports }, receiver)
+        let slots = (limits.connections_max / CONNECTIONS_PER_SESSION_REQUEST).max(1);
+        let session_slots = Arc::new(Semaphore::new(slots));
+        (Self { sessions, address, ports, session_slots, limits }, receiver)
     }
 
     /// Issues a code for a user; the first request also binds the port.
@@ -137,10 +147,28 @@ impl PageListener {
         Ok(next.run(request).await)
     }
 
+    /// Trades the code in a request for the secret of a session. The request carries no
+    /// secret, so its size, its time and the number of such requests are limited.
     async fn begin_session(&self, request: Request) -> Result<Response, ApiError> {
         let unreadable =
             || ApiError::new(ErrorKind::Invalid, "The request for a session is malformed.", None);
-        let body = to_bytes(request.into_body(), SESSION_BODY_BYTES_MAX).await;
+        let announced = header_text(request.headers(), header::CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.parse::<usize>().ok());
+        if announced.is_some_and(|bytes| bytes > SESSION_BODY_BYTES_MAX) {
+            let message =
+                format!("The request for a session is larger than {SESSION_BODY_BYTES_MAX} bytes.");
+            return Err(ApiError::new(ErrorKind::TooLarge, message, None));
+        }
+        let Ok(_slot) = self.session_slots.try_acquire() else {
+            let message = "Too many requests for a session are in progress.";
+            return Err(ApiError::new(ErrorKind::Busy, message, Some("Retry in a moment.")));
+        };
+        let body = to_bytes(request.into_body(), SESSION_BODY_BYTES_MAX);
+        let body = timeout(self.limits.body_time_max, body).await.map_err(|_| {
+            let seconds = self.limits.body_time_max.as_secs_f64();
+            let message = format!("The request for a session did not arrive within {seconds} s.");
+            ApiError::new(ErrorKind::Busy, message, None)
+        })?;
         let body = body.map_err(|_| unreadable())?;
         let SessionRequest { code } = serde_json::from_slice(&body).map_err(|_| unreadable())?;
         let secret = self.sessions.trade(&code, Instant::now())?;

@@ -50,7 +50,7 @@ impl BoundListener {
             stop: stopped.clone(),
         };
         let (metrics, now) = (service.metrics.clone(), service.now);
-        let (page, page_ports) = PageListener::new();
+        let (page, page_ports) = PageListener::new(limits);
         let app = routes::router(service)
             .layer(Extension(streams))
             .layer(Extension(page.clone()))

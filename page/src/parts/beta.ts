@@ -30,23 +30,6 @@ export function interval(alpha: number, beta: number, low = 0.1, high = 0.9): [n
   return [from, to];
 }
 
-export interface DecayClass {
-  name: string;
-  perDay: number;
-  halfLife: string;
-}
-
-const CLASSES: Record<string, DecayClass> = {
-  ephemeral: { name: 'ephemeral', perDay: 0.98, halfLife: 'half is left after 34 days' },
-  stable: { name: 'stable', perDay: 0.995, halfLife: 'half is left after 138 days' },
-  permanent: { name: 'permanent', perDay: 1, halfLife: 'does not fade' },
-  archived: { name: 'archived', perDay: 0.85, halfLife: 'half is left after 4 days' },
-};
-
-export function decayClass(name: string | undefined, isArchived: boolean): DecayClass {
-  return (isArchived ? CLASSES['archived'] : CLASSES[name ?? 'ephemeral']) ?? CLASSES['ephemeral']!;
-}
-
 export interface FadingPoint {
   day: number;
   mean: number;

@@ -12,7 +12,11 @@ export function View({ title, lead, actions, children }: { title: string; lead?:
           <h1 id="view-title" tabIndex={-1}>
             <Line text={title} />
           </h1>
-          {lead && <p class="lead">{lead}</p>}
+          {lead && (
+            <p class="lead">
+              <Line text={lead} />
+            </p>
+          )}
         </div>
         {actions && <div class="actions">{actions}</div>}
       </header>
@@ -25,8 +29,14 @@ export function Panel({ title, note, children, actions, id }: { title: string; n
   return (
     <section class="panel" id={id}>
       <header>
-        <h2>{title}</h2>
-        {note && <span class="muted">{note}</span>}
+        <h2>
+          <Line text={title} />
+        </h2>
+        {note && (
+          <span class="muted">
+            <Line text={note} />
+          </span>
+        )}
         {actions && <div class="actions">{actions}</div>}
       </header>
       {children}

@@ -1,6 +1,7 @@
 // Badges and bars for the judgements of a node: status, confidence with its certainty, trust.
 
 import { interval } from './beta';
+import { plainText } from './text';
 
 const STATUS_TEXT: Record<string, string> = {
   verified: 'Verified',
@@ -15,8 +16,8 @@ const STATUS_TEXT: Record<string, string> = {
 
 export function Status({ status, reason }: { status: string; reason?: string }) {
   return (
-    <span class={`badge status-${/^[a-z_]+$/.test(status) ? status : 'other'}`} title={reason}>
-      {STATUS_TEXT[status] ?? status}
+    <span class={`badge status-${/^[a-z_]+$/.test(status) ? status : 'other'}`} title={plainText(reason ?? '')}>
+      {STATUS_TEXT[status] ?? plainText(status)}
     </span>
   );
 }
@@ -52,8 +53,9 @@ export function Confidence({ alpha, beta, mean, isWide = false }: ConfidenceProp
 }
 
 export function Meter({ share, label, tone = '' }: { share: number; label: string; tone?: string }) {
+  const text = `${plainText(label)}: ${percent(share)}`;
   return (
-    <span class={`meter ${tone}`} role="img" aria-label={`${label}: ${percent(share)}`} title={`${label}: ${percent(share)}`}>
+    <span class={`meter ${tone}`} role="img" aria-label={text} title={text}>
       <span class="fill" style={{ width: `${clamp(share) * 100}%` }} />
     </span>
   );
@@ -63,7 +65,7 @@ export function Meter({ share, label, tone = '' }: { share: number; label: strin
 export function Trust({ value, name, isForeign }: { value: number | null | undefined; name: string; isForeign?: boolean | undefined }) {
   if (!isForeign) return <span class="trust own">by you</span>;
   const filled = value === null || value === undefined ? 0 : Math.round(value * 5);
-  const label = `Trust in ${name}: ${value === null || value === undefined ? 'unknown' : percent(value)}`;
+  const label = `Trust in ${plainText(name)}: ${value === null || value === undefined ? 'unknown' : percent(value)}`;
   return (
     <span class="trust" role="img" aria-label={label} title={label}>
       {[1, 2, 3, 4, 5].map((step) => (

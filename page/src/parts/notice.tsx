@@ -55,7 +55,7 @@ export async function act<T>(work: () => Promise<T>, { done, undo, command }: Ac
   } catch (error) {
     const shown = error instanceof ApiError ? error : new ApiError('failed', String(error));
     const isForTerminal = shown.needsTerminal && command !== undefined;
-    const text = isForTerminal ? 'This act needs the passphrase of the owner key. Confirm it in a terminal:' : shown.message;
+    const text = isForTerminal ? "This act needs the passphrase of the person's key. Confirm it in a terminal:" : shown.message;
     add({ text, tone: 'error', hint: isForTerminal ? undefined : shown.hint, command: isForTerminal ? command : undefined }, 20_000);
     return undefined;
   }
@@ -73,7 +73,11 @@ export function Notices() {
                 <Line text={notice.hint} />
               </small>
             )}
-            {notice.command && <code class="command">{notice.command}</code>}
+            {notice.command && (
+              <code class="command">
+                <Line text={notice.command} />
+              </code>
+            )}
           </p>
           {notice.undo && (
             <button

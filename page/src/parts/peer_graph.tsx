@@ -2,6 +2,7 @@
 // of a node, so the page carries no graph library. The list beside it holds the same facts as text.
 
 import { useEffect, useRef } from 'preact/hooks';
+import { plainText } from './text';
 import { theme } from './theme';
 
 export interface GraphNode {
@@ -138,7 +139,7 @@ function draw(canvas: HTMLCanvasElement, points: Point[], edges: GraphEdge[]): v
   context.fillStyle = color('--text');
   for (const point of points) {
     const [x, y] = at(point);
-    const label = point.label.replace(/[^\x20-\x7e\u00a0-\u024f]/g, '·').slice(0, LABEL_CHARACTERS_MAX);
+    const label = [...plainText(point.label)].slice(0, LABEL_CHARACTERS_MAX).join('');
     context.strokeText(label, x, y + 30);
     context.fillText(label, x, y + 30);
   }

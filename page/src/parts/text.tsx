@@ -37,10 +37,21 @@ function visible(text: string): ComponentChildren {
   return parts;
 }
 
+/** A text for an attribute or a canvas, with invisible controls as their code. */
+export function plainText(text: string): string {
+  return text.replace(CONTROLS, codePoint);
+}
+
 /** One line of text, such as a title or a name. */
 export function Line({ text, empty = '(empty)' }: { text: string | null | undefined; empty?: string }) {
   const clean = (text ?? '').slice(0, SHOWN_CHARACTERS_MAX);
   return clean.trim() === '' ? <span class="muted">{empty}</span> : <bdi class="line">{visible(clean)}</bdi>;
+}
+
+/** One line of text in which code, bold words and web addresses are marked. */
+export function MarkedLine({ text, empty = '(empty)' }: { text: string | null | undefined; empty?: string }) {
+  const clean = (text ?? '').slice(0, SHOWN_CHARACTERS_MAX);
+  return clean.trim() === '' ? <span class="muted">{empty}</span> : <bdi class="line">{inline(clean)}</bdi>;
 }
 
 /** A link to an http address. The whole target is visible; other schemes stay plain text. */

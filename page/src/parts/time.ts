@@ -1,4 +1,4 @@
-// Times for people.
+// Times, counts and sizes for people.
 
 const UNITS: [number, Intl.RelativeTimeFormatUnit][] = [
   [60_000, 'second'],
@@ -35,4 +35,13 @@ export function moment(at: number | null | undefined): string {
 
 export function count(number: number): string {
   return number.toLocaleString('en');
+}
+
+const BYTE_UNITS = ['bytes', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** A size, such as “3.4 MiB”. */
+export function bytes(size: number): string {
+  const power = Math.min(BYTE_UNITS.length - 1, Math.floor(Math.log2(Math.max(1, size)) / 10));
+  const scaled = size / 1024 ** power;
+  return `${power === 0 || scaled >= 100 ? Math.round(scaled) : scaled.toFixed(1)} ${BYTE_UNITS[power]}`;
 }

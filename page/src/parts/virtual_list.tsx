@@ -8,7 +8,7 @@ const OVERSCAN_ROWS = 8;
 
 interface VirtualListProps<T> {
   items: T[];
-  /** The number of items including those that are not loaded; the scroll bar shows it. */
+  /** The number of items including those that are not loaded yet, which the scroll bar covers too. */
   total?: number;
   rowHeight: number;
   label: string;
@@ -33,7 +33,8 @@ export function VirtualList<T>({ items, total, rowHeight, label, row, onEnd, onO
     };
   }, []);
   const first = Math.max(0, Math.floor(view.top / rowHeight) - OVERSCAN_ROWS);
-  const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN_ROWS);
+  const size = Math.max(total ?? 0, items.length);
+  const last = Math.min(size, Math.ceil((view.top + view.height) / rowHeight) + OVERSCAN_ROWS);
   useEffect(() => {
     if (last >= items.length - OVERSCAN_ROWS) onEnd?.();
   }, [last, items.length]);
@@ -56,8 +57,8 @@ export function VirtualList<T>({ items, total, rowHeight, label, row, onEnd, onO
     else return;
     event.preventDefault();
   };
-  const size = total ?? items.length;
   const shown = items.slice(first, last);
+  const missing = Math.max(0, last - Math.max(first, items.length));
   return (
     <div
       class="virtual"
@@ -68,7 +69,7 @@ export function VirtualList<T>({ items, total, rowHeight, label, row, onEnd, onO
       aria-activedescendant={active >= first && active < last ? `row-${active}` : undefined}
       onKeyDown={onKeyDown}
     >
-      <div style={{ height: `${items.length * rowHeight}px` }} class="virtual-space" role="presentation">
+      <div style={{ height: `${size * rowHeight}px` }} class="virtual-space" role="presentation">
         {shown.map((item, offset) => {
           const index = first + offset;
           return (
@@ -87,6 +88,11 @@ export function VirtualList<T>({ items, total, rowHeight, label, row, onEnd, onO
             </div>
           );
         })}
+        {missing > 0 && (
+          <div class="virtual-row missing" style={{ transform: `translateY(${Math.max(first, items.length) * rowHeight}px)`, height: `${missing * rowHeight}px` }} aria-hidden="true">
+            Loading, {items.length} of {size} are here
+          </div>
+        )}
       </div>
     </div>
   );

@@ -10,7 +10,7 @@ import { count } from '../parts/time';
 import { entryAddress, replaceQuery, route } from '../router';
 import { PromoteDialog } from './entry_acts';
 import { Insights } from './insights';
-import { DedupDialog, PromoteList, StaleDialog } from './upkeep_dialogs';
+import { DedupDialog, PromoteList, StaleDialog } from './maintenance_dialogs';
 
 type Entry = Schemas['Entry'];
 

@@ -1,7 +1,7 @@
 // All entries as a virtual list with filters. Pages are loaded while the list scrolls.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { get, type Schemas } from '../api/request';
+import { ApiError, get, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { revision } from '../api/events';
 import { Empty, View } from '../parts/frame';
@@ -61,31 +61,74 @@ function EntryRow({ entry }: { entry: Row }) {
   );
 }
 
-function useRows(filter: Record<string, string>) {
-  const [rows, setRows] = useState<Row[]>([]);
-  const [next, setNext] = useState<string | null | undefined>(undefined);
-  const isLoading = useRef(false);
-  const key = JSON.stringify(filter);
-  const load = async (after: string | undefined, before: Row[]) => {
-    if (isLoading.current) return;
-    isLoading.current = true;
-    try {
-      const query = { ...filter, limit: PAGE, ...(after ? { after } : {}) };
-      const page = await get('/v1/entries', { query });
-      setRows([...before, ...page.entries.map(row)]);
-      setNext(page.next ?? null);
-    } catch {
-      // The bar at the top of the page reports a lost connection.
-    } finally {
-      isLoading.current = false;
+interface Rows {
+  /** The filter of these rows. */
+  key: string;
+  rows: Row[];
+  /** The cursor of the next page; null after the last one. */
+  next: string | null;
+  error?: string;
+}
+
+/** The loads of one filter. They end when the filter changes, so that no late answer is shown. */
+class RowLoads {
+  readonly stop = new AbortController();
+  private isLoading = false;
+  private isOutdated = false;
+
+  constructor(
+    private readonly key: string,
+    private readonly filter: Record<string, string>,
+    private readonly show: (change: (before: Rows) => Rows) => void,
+  ) {}
+
+  /** Loads the page after `before`; the first page if there is none. */
+  async load(after: string | null, before: Row[]): Promise<void> {
+    if (this.isLoading) {
+      this.isOutdated ||= after === null;
+      return;
     }
-  };
-  useEffect(() => void load(undefined, []), [key]);
+    this.isLoading = true;
+    const { key } = this;
+    try {
+      const query = { ...this.filter, limit: PAGE, ...(after ? { after } : {}) };
+      const page = await get('/v1/entries', { query, signal: this.stop.signal });
+      this.show(() => ({ key, rows: [...before, ...page.entries.map(row)], next: page.next ?? null }));
+    } catch (thrown) {
+      if (this.stop.signal.aborted) return;
+      const error = thrown instanceof ApiError ? thrown.message : String(thrown);
+      this.show((shown) => (shown.key === key ? { ...shown, error } : { key, rows: [], next: null, error }));
+    } finally {
+      this.isLoading = false;
+    }
+    if (!this.isOutdated || this.stop.signal.aborted) return;
+    this.isOutdated = false;
+    await this.load(null, []);
+  }
+}
+
+function useRows(filter: Record<string, string>) {
+  const key = JSON.stringify(filter);
+  const [state, setState] = useState<Rows>({ key: '', rows: [], next: null });
+  const loads = useRef<RowLoads | null>(null);
+  useEffect(() => {
+    loads.current = new RowLoads(key, filter, setState);
+    void loads.current.load(null, []);
+    return () => loads.current?.stop.abort();
+  }, [key]);
+  const isCurrent = state.key === key;
   // A long list is not loaded again for each change: the reader would lose the position.
   useEffect(() => {
-    if (rows.length > 0 && rows.length <= PAGE) void load(undefined, []);
+    if (isCurrent && state.rows.length <= PAGE) void loads.current?.load(null, []);
   }, [revision.value]);
-  return { rows, isComplete: next === null, isFirst: next === undefined, more: () => next && void load(next, rows) };
+  return {
+    rows: isCurrent ? state.rows : [],
+    isLoaded: isCurrent,
+    isComplete: isCurrent && state.next === null,
+    error: isCurrent ? state.error : undefined,
+    more: () => isCurrent && state.next && void loads.current?.load(state.next, state.rows),
+    retry: () => void loads.current?.load(null, []),
+  };
 }
 
 export function EntriesView() {
@@ -99,7 +142,7 @@ export function EntriesView() {
   });
   const workspaces = useLoad((signal) => get('/v1/workspaces', { signal }), 'workspaces');
   const status = useLoad((signal) => get('/v1/status', { signal }), 'status');
-  const { rows, isComplete, isFirst, more } = useRows(filter);
+  const { rows, isLoaded, isComplete, error, more, retry } = useRows(filter);
   const change = (name: string, value: string) => {
     const changed = { ...filter, [name]: value };
     setFilter(changed);
@@ -116,19 +159,29 @@ export function EntriesView() {
   );
   const total = !isFiltered ? status.data?.entries : undefined;
   return (
-    <View title="Entries" lead={isComplete ? `${count(rows.length)} entries` : `${count(total ?? rows.length)}${isFiltered ? '+' : ''} entries`}>
+    <View title="Entries" lead={isComplete && !error ? `${count(rows.length)} entries` : `${count(total ?? rows.length)}${isFiltered ? '+' : ''} entries`}>
       <div class="filters">
         {choices('status', 'Status', STATUSES)}
         {choices('type', 'Type', TYPES)}
         {choices('workspace', 'Workspace', (workspaces.data?.workspaces ?? []).map((one) => one.name))}
         <input type="text" aria-label="Tag" placeholder="Tag" value={filter['tag']} onChange={(event) => change('tag', event.currentTarget.value.trim())} />
       </div>
-      {rows.length === 0 && !isFirst ? (
-        <Empty title={isFiltered ? 'No entry passes these filters' : 'This node holds no entries yet'} {...(isFiltered ? {} : { command: 'klnode connect' })}>
-          {isFiltered ? 'Choose “all” for a filter, or search instead.' : 'Connect your agents, so that they remember what they learn.'}
-        </Empty>
-      ) : (
+      {error && (
+        <p class="note error" role="alert">
+          <Line text={error} />{' '}
+          <button type="button" class="small" onClick={retry}>
+            Try again
+          </button>
+        </p>
+      )}
+      {!isLoaded ? (
+        <div class="skeleton" aria-busy="true" aria-label="Loading">
+          <span />
+          <span />
+        </div>
+      ) : rows.length > 0 ? (
         <VirtualList
+          key={JSON.stringify(filter)}
           items={rows}
           total={isComplete ? rows.length : Math.max(total ?? 0, rows.length)}
           rowHeight={rowHeight}
@@ -137,6 +190,12 @@ export function EntriesView() {
           onEnd={more}
           onOpen={(entry) => goTo(entryAddress(entry.code))}
         />
+      ) : (
+        !error && (
+          <Empty title={isFiltered ? 'No entry passes these filters' : 'This node holds no entries yet'} {...(isFiltered ? {} : { command: 'klnode connect' })}>
+            {isFiltered ? 'Choose “all” for a filter, or search instead.' : 'Connect your agents, so that they remember what they learn.'}
+          </Empty>
+        )
       )}
     </View>
   );

@@ -1,22 +1,22 @@
 // One entry: text, judgement, decay, conflicts, evidence, anchors, links, sharing and history.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { get, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
-import { decayClass, fade } from '../parts/beta';
+import { fade } from '../parts/beta';
 import { Curve } from '../parts/curve';
+import { classText, useDecay } from '../parts/decay';
 import { Panel, Ready, View } from '../parts/frame';
 import { Confidence, Meter, Status, Trust, percent } from '../parts/judgement';
-import { ExternalLink, Line, Passages } from '../parts/text';
+import { ExternalLink, Line, Passages, plainText } from '../parts/text';
 import { ago, moment } from '../parts/time';
-import { entryAddress, playbookAddress } from '../router';
-import { EntryActs } from './entry_acts';
+import { entryAddress, goTo, playbookAddress, route } from '../router';
+import { EntryActs, ReceiptsDialog, type ForgottenEntry } from './entry_acts';
 import { EntryEditor } from './entry_editor';
 import { Conflicts, History, Proposals, Served, Sharing } from './entry_panels';
 
 type Entry = Schemas['Entry'];
 
-const DEFAULT_PRIOR = { alpha: 5, beta: 5 };
 const DAYS_SHOWN = 180;
 
 function Facts({ entry }: { entry: Entry }) {
@@ -62,11 +62,13 @@ function Facts({ entry }: { entry: Entry }) {
 }
 
 function Decay({ entry }: { entry: Entry }) {
-  const kind = decayClass(entry.registers['decay_class'], entry.status === 'archived');
-  const points = fade(entry.alpha, entry.beta, entry.prior ?? DEFAULT_PRIOR, kind.perDay, DAYS_SHOWN);
+  const decay = useDecay();
+  const named = entry.registers['decay_class'] || decay.defaultClass;
+  const kind = entry.status === 'archived' ? 'archived' : named in decay.perDay ? named : decay.defaultClass;
+  const points = fade(entry.alpha, entry.beta, entry.prior ?? decay.prior, decay.perDay[kind] ?? 1, DAYS_SHOWN);
   const last = points[points.length - 1]!;
   return (
-    <Panel title="Decay" note={`${kind.name}: ${kind.halfLife}`}>
+    <Panel title="Decay" note={classText(decay, kind)}>
       <Curve
         x={points.map((point) => point.day)}
         series={[
@@ -82,8 +84,8 @@ function Decay({ entry }: { entry: Entry }) {
         label={`Without new observations the confidence moves from ${percent(entry.mean)} today to ${percent(last.mean)} in ${DAYS_SHOWN} days.`}
       />
       <p class="muted small">
-        Refreshed by: a success in a task, an independent confirmation{(entry.anchored?.length ?? 0) > 0 ? ', a passing check of its anchors' : ''}. After 90 days
-        without being served it becomes stale.
+        Refreshed by: a success in a task, an independent confirmation{(entry.anchored?.length ?? 0) > 0 ? ', a passing check of its anchors' : ''}. After {decay.staleAfter} without
+        being served it becomes stale.
       </p>
     </Panel>
   );
@@ -96,7 +98,9 @@ function Evidence({ entry }: { entry: Entry }) {
       <ul class="plain">
         {entry.citations.map((citation) => (
           <li class="citation">
-            <span class="badge">{citation.evidence_type}</span>
+            <span class="badge">
+              <Line text={citation.evidence_type} />
+            </span>
             {citation.evidence_type === 'url' ? <ExternalLink target={citation.evidence_ref} /> : <Line text={citation.evidence_ref} />}
             <span class="muted">{ago(citation.cited_at)}</span>
           </li>
@@ -116,7 +120,7 @@ function Evidence({ entry }: { entry: Entry }) {
             </thead>
             <tbody>
               {entry.contributions!.map((one) => (
-                <tr title={one.reason}>
+                <tr title={plainText(one.reason)}>
                   <td>
                     <Line text={one.author_name} />
                   </td>
@@ -147,7 +151,9 @@ function Anchors({ entry }: { entry: Entry }) {
           <code>
             <Line text={one.predicate} />
           </code>
-          <span class="muted small">{one.repositories.length === 0 ? 'belongs to no repository, never checked' : one.repositories.join(', ')}</span>
+          <span class="muted small">
+            <Line text={one.repositories.join(', ')} empty="belongs to no repository, never checked" />
+          </span>
         </div>
       ))}
       {(checked?.findings ?? []).map((finding) => (
@@ -157,7 +163,9 @@ function Anchors({ entry }: { entry: Entry }) {
       ))}
       {sets.map(([name, values]) => (
         <div>
-          <h3>{name.replace(/_/g, ' ')}</h3>
+          <h3>
+            <Line text={name.replace(/_/g, ' ')} />
+          </h3>
           <ul class="plain">
             {values.map((value) => (
               <li>
@@ -182,7 +190,10 @@ function Links({ entry }: { entry: Entry }) {
       <ul class="plain">
         {links.map((one) => (
           <li>
-            <span class="badge">{one.relation.replace(/_/g, ' ')}</span> {target(one.id, one.code)}
+            <span class="badge">
+              <Line text={one.relation.replace(/_/g, ' ')} />
+            </span>{' '}
+            {target(one.id, one.code)}
           </li>
         ))}
         {entry.merged_into && <li>Shown as {target(entry.merged_into, 'its duplicate')} in answers</li>}
@@ -219,8 +230,13 @@ function Warnings({ entry }: { entry: Entry }) {
   );
 }
 
-function EntryPage({ entry, reload }: { entry: Entry; reload: () => void }) {
-  const [isEditing, setEditing] = useState(false);
+function EntryPage({ entry, reload, onForgotten }: { entry: Entry; reload: () => void; onForgotten: () => void }) {
+  // The editor keeps the entry as it was read, so that it finds the edits of others.
+  const [edited, setEdited] = useState<Entry | null>(null);
+  const at = route.value.query.get('at');
+  useEffect(() => {
+    if (at !== null) document.getElementById(at)?.scrollIntoView();
+  }, [at]);
   return (
     <article>
       <div class="entry-badges">
@@ -230,15 +246,17 @@ function EntryPage({ entry, reload }: { entry: Entry; reload: () => void }) {
             Open the playbook
           </a>
         ) : (
-          <span class="badge">{entry.type}</span>
+          <span class="badge">
+            <Line text={entry.type} />
+          </span>
         )}
         <span class="badge">{entry.memory}</span>
         <span class="badge">
           <Line text={entry.workspace} />
         </span>
         {entry.contested.length > 0 && (
-          <a class="badge conflict" href={`${entryAddress(entry.code)}?at=conflicts`}>
-            Conflict in {entry.contested.join(', ')}
+          <a class="badge conflict" href={`${entryAddress(entry.code)}?at=conflicts`} onClick={() => document.getElementById('conflicts')?.scrollIntoView()}>
+            Conflict in <Line text={entry.contested.join(', ')} />
           </a>
         )}
         {entry.pinned && <span class="badge">Pinned</span>}
@@ -250,17 +268,18 @@ function EntryPage({ entry, reload }: { entry: Entry; reload: () => void }) {
           </a>
         ))}
       </div>
-      <EntryActs entry={entry} onEdit={() => setEditing(true)} onChange={reload} />
+      <EntryActs entry={entry} onEdit={() => setEdited(edited ?? entry)} onChange={reload} onForgotten={onForgotten} />
       <Facts entry={entry} />
       <Warnings entry={entry} />
       <Conflicts entry={entry} onChange={reload} />
       <div class="columns">
         <div>
-          {isEditing ? (
+          {edited ? (
             <EntryEditor
-              entry={entry}
+              read={edited}
+              present={entry}
               onDone={() => {
-                setEditing(false);
+                setEdited(null);
                 reload();
               }}
             />
@@ -269,7 +288,7 @@ function EntryPage({ entry, reload }: { entry: Entry; reload: () => void }) {
               title="Text"
               note={`changed ${ago(entry.updated)}`}
               actions={
-                <button type="button" class="quiet small" onClick={() => setEditing(true)}>
+                <button type="button" class="quiet small" onClick={() => setEdited(entry)}>
                   Edit
                 </button>
               }
@@ -308,10 +327,15 @@ function EntryPage({ entry, reload }: { entry: Entry; reload: () => void }) {
 
 export function EntryView({ code }: { code: string }) {
   const entry = useLoad((signal) => get('/v1/entries/{entry}', { path: { entry: code }, signal }), code);
+  // Kept outside the page of the entry, which disappears with the text.
+  const [forgotten, setForgotten] = useState<ForgottenEntry | null>(null);
   const title = entry.data ? entry.data.title || '(no title)' : code;
   return (
     <View title={`${title.slice(0, 300)}`} lead={entry.data?.code ?? code}>
-      <Ready loaded={entry}>{(data) => <EntryPage entry={data} reload={entry.reload} />}</Ready>
+      <Ready loaded={entry}>
+        {(data) => <EntryPage entry={data} reload={entry.reload} onForgotten={() => setForgotten({ id: data.id, code: data.code })} />}
+      </Ready>
+      {forgotten && <ReceiptsDialog entry={forgotten} onClose={() => goTo('#/entries')} />}
     </View>
   );
 }

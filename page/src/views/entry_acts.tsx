@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { get, patch, post, put, type Schemas } from '../api/request';
 import { Dialog } from '../parts/dialog';
 import { act } from '../parts/notice';
+import { shellWord } from '../parts/shell';
 import { Line, Passages } from '../parts/text';
 import { ago } from '../parts/time';
 import { goTo } from '../router';
@@ -15,9 +16,13 @@ interface ActsProps {
   entry: Entry;
   onEdit: () => void;
   onChange: () => void;
+  onForgotten: () => void;
 }
 
-export function EntryActs({ entry, onEdit, onChange }: ActsProps) {
+/** The names of a forgotten entry, which has no text any more. */
+export type ForgottenEntry = Pick<Entry, 'id' | 'code'>;
+
+export function EntryActs({ entry, onEdit, onChange, onForgotten }: ActsProps) {
   const [dialog, setDialog] = useState<'promote' | 'forget' | 'note' | null>(null);
   const path = { entry: entry.code };
   const isArchived = entry.status === 'archived';
@@ -73,7 +78,7 @@ export function EntryActs({ entry, onEdit, onChange }: ActsProps) {
         Forget
       </button>
       {dialog === 'promote' && <PromoteDialog entry={entry} onClose={() => setDialog(null)} />}
-      {dialog === 'forget' && <ForgetDialog entry={entry} onClose={() => setDialog(null)} />}
+      {dialog === 'forget' && <ForgetDialog entry={entry} onClose={() => setDialog(null)} onForgotten={onForgotten} />}
       {dialog === 'note' && (
         <NoteDialog entry={entry} onClose={() => setDialog(null)} onSave={(note) => void mark({ note }, { note: entry.note ?? '' }, 'The note is saved on this node.')} />
       )}
@@ -127,7 +132,7 @@ export function PromoteDialog({ entry, onClose }: { entry: Pick<Entry, 'code' | 
     const approve = reason.trim();
     const body = { memory, ...(to ? { to } : {}), ...(approve ? { approve } : {}) };
     const path = { entry: entry.code };
-    const command = `klnode add --from ${entry.code} --memory ${memory}${to ? ` --workspace ${to}` : ''}${approve ? ' --approve "…"' : ''}`;
+    const command = `klnode add --from ${entry.code} --memory ${memory}${to ? ` --workspace ${shellWord(to)}` : ''}${approve ? ' --approve "…"' : ''}`;
     const work = () => {
       if (memory === 'procedural') return post('/v1/entries/{entry}/promote/procedural', { path, body });
       return approve ? post('/v1/entries/{entry}/promote/approved', { path, body }) : post('/v1/entries/{entry}/promote', { path, body });
@@ -199,17 +204,17 @@ export function PromoteDialog({ entry, onClose }: { entry: Pick<Entry, 'code' | 
 
 const RECEIPT_POLL_MS = 1000;
 
-function ForgetDialog({ entry, onClose }: { entry: Entry; onClose: () => void }) {
+function ForgetDialog({ entry, onClose, onForgotten }: { entry: Entry; onClose: () => void; onForgotten: () => void }) {
   const [typed, setTyped] = useState('');
-  const [isForgotten, setForgotten] = useState(false);
   const forget = async () => {
     const done = await act(() => post('/v1/entries/{entry}/forget', { path: { entry: entry.code } }), {
       done: `${entry.code} is forgotten on this node.`,
       command: `klnode forget ${entry.code}`,
     });
-    if (done) setForgotten(true);
+    if (!done) return;
+    onClose();
+    onForgotten();
   };
-  if (isForgotten) return <ReceiptsDialog entry={entry} onClose={() => goTo('#/entries')} />;
   return (
     <Dialog title="Forget this entry" onClose={onClose}>
       <p>
@@ -237,7 +242,7 @@ function ForgetDialog({ entry, onClose }: { entry: Entry; onClose: () => void })
 }
 
 /** The confirmations of peers that the text is erased there, as they come in. */
-function ReceiptsDialog({ entry, onClose }: { entry: Entry; onClose: () => void }) {
+export function ReceiptsDialog({ entry, onClose }: { entry: ForgottenEntry; onClose: () => void }) {
   const [receipts, setReceipts] = useState<Schemas['Receipts'] | null>(null);
   useEffect(() => {
     const load = () =>

@@ -6,7 +6,7 @@ import { get, post, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { Empty, Panel, Ready } from '../parts/frame';
 import { act } from '../parts/notice';
-import { Line, Passages } from '../parts/text';
+import { Line, MarkedLine, Passages } from '../parts/text';
 import { ago, moment } from '../parts/time';
 
 type Entry = Schemas['Entry'];
@@ -20,7 +20,8 @@ export function Conflicts({ entry, onChange }: { entry: Entry; onChange: () => v
   const settle = async (field: string, choice: { take: number } | { text: string }) => {
     const seen = versions.filter((version) => version.field === field).map((version) => version.version);
     const body = { settle: [{ field, versions: seen, ...choice }] };
-    const command = `klnode edit ${entry.code} ${'take' in choice ? `--take ${choice.take}` : '--resolve'}`;
+    const asPerson = entry.memory === 'procedural' ? ' --as-person' : '';
+    const command = `klnode edit ${entry.code} ${'take' in choice ? `--take ${field}=${choice.take}` : `--resolve=${field}`}${asPerson}`;
     await act(() => post('/v1/entries/{entry}/resolve', { path: { entry: entry.code }, body }), { done: `The conflict in ${field} is resolved.`, command });
     onChange();
   };
@@ -28,7 +29,9 @@ export function Conflicts({ entry, onChange }: { entry: Entry; onChange: () => v
     <Panel title="Conflicting versions" note="Two authors changed the same field at the same time." id="conflicts">
       {fields.map((field) => (
         <div>
-          <h3>{field}</h3>
+          <h3>
+            <Line text={field} />
+          </h3>
           <div class="versions">
             {versions
               .filter((version) => version.field === field)
@@ -69,7 +72,7 @@ export function Proposals({ entry, onChange }: { entry: Entry; onChange: () => v
         {proposed.map((claim) => (
           <li class="proposal">
             <p class="muted small">
-              <Line text={claim.author_name} /> proposes for {claim.register}, {ago(claim.at)}
+              <Line text={claim.author_name} /> proposes for <Line text={claim.register} />, {ago(claim.at)}
             </p>
             <Passages text={claim.text} />
             <button
@@ -77,7 +80,8 @@ export function Proposals({ entry, onChange }: { entry: Entry; onChange: () => v
               onClick={() =>
                 void act(() => post('/v1/entries/{entry}/accept', { path: { entry: entry.code }, body: { author: claim.author, what: claim.register } }), {
                   done: 'Accepted: this node states it too.',
-                  command: `klnode inbox accept ${entry.code} --from ${claim.author.slice(0, 8)} --field ${claim.register}`,
+                  // The text of a procedural entry needs the person; the node names the way.
+                  ...(entry.memory === 'procedural' ? {} : { command: `klnode inbox accept ${entry.code} --from ${claim.author.slice(0, 8)} --field ${claim.register}` }),
                 }).then(onChange)
               }
             >
@@ -87,7 +91,9 @@ export function Proposals({ entry, onChange }: { entry: Entry; onChange: () => v
         ))}
         {others.map((value) => (
           <li>
-            <span class="badge">{value.field}</span> <Line text={value.text} />{' '}
+            <span class="badge">
+              <Line text={value.field} />
+            </span> <Line text={value.text} />{' '}
             <span class="muted">
               by <Line text={value.author_name} />
             </span>
@@ -109,7 +115,7 @@ async function fates(id: string, signal: AbortSignal): Promise<PeerFate[]> {
   const approved = peers.filter((peer) => peer.state === 'approved' && !peer.blocked);
   return Promise.all(
     approved.map(async ({ peer, name }): Promise<PeerFate> => {
-      const preview = await post('/v1/peers/{peer}/preview', { path: { peer }, body: {}, signal });
+      const preview = await post('/v1/peers/{peer}/preview', { path: { peer }, query: { entry: id }, body: {}, signal });
       const find = (list: Schemas['PreviewedEntry'][]) => list.find((one) => one.id === id);
       if (find(preview.would_end)) return { name, fate: 'ends', reason: 'no longer passes the filter; it will be withdrawn' };
       if (find(preview.released)) return { name, fate: 'has', reason: 'released' };
@@ -124,7 +130,7 @@ const FATE_TEXT = { has: 'Receives', will: 'Will receive', ends: 'Will lose', he
 
 /** Which peers receive the entry, and the rule that holds it back from the others. */
 export function Sharing({ entry }: { entry: Entry }) {
-  const loaded = useLoad((signal) => fates(entry.id, signal), `sharing ${entry.id}`);
+  const loaded = useLoad((signal) => fates(entry.id, signal), `sharing ${entry.id}`, 'slowly');
   return (
     <Panel title="Who receives it">
       <Ready loaded={loaded}>
@@ -137,7 +143,7 @@ export function Sharing({ entry }: { entry: Entry }) {
                 <li class="fate">
                   <span class={`badge fate-${one.fate}`}>{FATE_TEXT[one.fate]}</span> <Line text={one.name} />
                   <span class="muted">
-                    <Line text={one.reason} />
+                    <MarkedLine text={one.reason} />
                   </span>
                 </li>
               ))}
@@ -219,7 +225,7 @@ export function History({ entry }: { entry: Entry }) {
                       <strong>
                         <Line text={record.author_name ?? record.author.slice(0, 8)} />
                       </strong>{' '}
-                      {changeText(record)}
+                      <Line text={changeText(record)} />
                       {record.heard === false && <span class="muted"> (not displayed)</span>}
                       {record.caller?.client && (
                         <span class="muted">
@@ -234,7 +240,9 @@ export function History({ entry }: { entry: Entry }) {
                         <ul class="plain small">
                           {record.changes.map((change) => (
                             <li>
-                              <span class="badge">{change.field}</span> {change.act !== 'set' && `${change.act}: `}
+                              <span class="badge">
+                                <Line text={change.field} />
+                              </span> {change.act !== 'set' && `${change.act}: `}
                               <Line text={change.value} />
                             </li>
                           ))}

@@ -3,13 +3,15 @@
 // join.
 
 import { get, post, type Schemas } from '../api/request';
+import { shellWord } from '../parts/shell';
 
 export interface Decision {
   label: string;
   done: string;
   run: () => Promise<unknown>;
   undo?: (() => Promise<unknown>) | undefined;
-  command: string;
+  /** The command for a terminal; absent if no command does the same. */
+  command?: string;
 }
 
 export interface InboxItem {
@@ -27,15 +29,28 @@ export interface InboxItem {
   texts?: { field: string; text: string }[];
 }
 
-const TASKS_READ = 40;
-const ENTRIES_READ = 300;
+/** How many of the newest tasks and entries are examined. */
+export interface Reach {
+  tasks: number;
+  entries: number;
+}
 
-async function findingItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const { tasks } = await get('/v1/tasks', { query: { limit: TASKS_READ }, signal });
+export interface Inbox {
+  items: InboxItem[];
+  /** Whether older tasks or entries were left out. */
+  hasMore: boolean;
+}
+
+export const FIRST_REACH: Reach = { tasks: 40, entries: 300 };
+/** The most rows of one answer of the node. */
+const PAGE_MAX = 1000;
+
+async function findingItems(reach: Reach, signal: AbortSignal): Promise<Inbox> {
+  const { tasks, more } = await get('/v1/tasks', { query: { limit: Math.min(PAGE_MAX, reach.tasks) }, signal });
   const lists = await Promise.all(
     tasks.map((task) => get('/v1/tasks/{task}/findings', { path: { task: task.task }, signal })),
   );
-  return lists
+  const items = lists
     .flatMap((list) => list.findings)
     .filter((finding) => finding.became === 'waiting')
     .map((finding) => {
@@ -64,6 +79,7 @@ async function findingItems(signal: AbortSignal): Promise<InboxItem[]> {
         open: `#/tasks/${finding.task}`,
       };
     });
+  return { items, hasMore: more };
 }
 
 type JournalItem = Schemas['JournalItem'];
@@ -74,7 +90,7 @@ function journalItem(item: JournalItem): InboxItem {
   const isProposal = item.stage === 'proposed';
   const kinds: Record<string, string> = { sameness: 'Duplicate', contradiction: 'Contradiction', staleness: 'Stale' };
   return {
-    key: `upkeep ${item.number}`,
+    key: `maintenance ${item.number}`,
     kind: kinds[item.matter] ?? item.matter,
     title: (item.titles ?? []).filter(Boolean).join(' ↔ ') || codes,
     detail: item.why,
@@ -103,13 +119,20 @@ function journalItem(item: JournalItem): InboxItem {
 }
 
 async function journalItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const upkeep = await get('/v1/maintenance', { query: { limit: 100 }, signal });
+  const maintenance = await get('/v1/maintenance', { query: { limit: 100 }, signal });
   const isWaiting = (item: JournalItem) => (item.stage === 'proposed' || item.stage === 'open') && item.number !== null && item.number !== undefined;
-  return [...upkeep.proposals, ...upkeep.contradictions].filter(isWaiting).map(journalItem);
+  return [...maintenance.proposals, ...maintenance.contradictions].filter(isWaiting).map(journalItem);
 }
 
-async function entryItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const { entries } = await get('/v1/entries', { query: { limit: ENTRIES_READ, recent: true }, signal });
+async function entryItems(reach: Reach, signal: AbortSignal): Promise<Inbox> {
+  const entries: Schemas['Entry'][] = [];
+  let next: string | null | undefined;
+  do {
+    const limit = Math.min(PAGE_MAX, reach.entries - entries.length);
+    const page = await get('/v1/entries', { query: { limit, recent: true, ...(next ? { after: next } : {}) }, signal });
+    entries.push(...page.entries);
+    next = page.next;
+  } while (next && entries.length < reach.entries);
   const conflicts = entries
     .filter((entry) => entry.contested.length > 0)
     .map((entry): InboxItem => ({
@@ -138,12 +161,13 @@ async function entryItems(signal: AbortSignal): Promise<InboxItem[]> {
           label: 'Accept',
           done: 'Accepted: this node states it too.',
           run: () => post('/v1/entries/{entry}/accept', { path: { entry: entry.code }, body: {} }),
-          command: `klnode inbox accept ${entry.code}`,
+          // The text of a procedural entry needs the person; the node names the way.
+          ...(entry.memory === 'procedural' ? {} : { command: `klnode inbox accept ${entry.code}` }),
         },
         open: `#/entry/${entry.code}`,
       };
     });
-  return [...conflicts, ...proposals];
+  return { items: [...conflicts, ...proposals], hasMore: Boolean(next) };
 }
 
 async function quarantineItems(signal: AbortSignal): Promise<InboxItem[]> {
@@ -205,8 +229,8 @@ async function peerItems(signal: AbortSignal): Promise<InboxItem[]> {
       from: offer.peer_name,
       at: 0,
       tone: 'medium',
-      accept: { label: 'Accept', done: 'Joined the workspace.', run: () => post('/v1/offers/decision', { body: { accept: true, workspace: offer.id, from: offer.peer } }), command: `klnode workspace accept ${offer.name}` },
-      reject: { label: 'Decline', done: 'Declined.', run: () => post('/v1/offers/decision', { body: { accept: false, workspace: offer.id, from: offer.peer } }), command: `klnode workspace decline ${offer.name}` },
+      accept: { label: 'Accept', done: 'Joined the workspace.', run: () => post('/v1/offers/decision', { body: { accept: true, workspace: offer.id, from: offer.peer } }), command: `klnode workspace accept ${shellWord(offer.name)} --from ${offer.peer.slice(0, 8)}` },
+      reject: { label: 'Decline', done: 'Declined.', run: () => post('/v1/offers/decision', { body: { accept: false, workspace: offer.id, from: offer.peer } }), command: `klnode workspace decline ${shellWord(offer.name)} --from ${offer.peer.slice(0, 8)}` },
     }));
   return [...requests, ...offers];
 }
@@ -237,7 +261,18 @@ async function heldItems(signal: AbortSignal): Promise<InboxItem[]> {
 
 const TONES = { high: 0, medium: 1, low: 2 };
 
-export async function inboxItems(signal: AbortSignal): Promise<InboxItem[]> {
-  const lists = await Promise.all([quarantineItems(signal), entryItems(signal), journalItems(signal), findingItems(signal), peerItems(signal), heldItems(signal)]);
-  return lists.flat().sort((one, two) => TONES[one.tone] - TONES[two.tone] || two.at - one.at);
+export async function inboxItems(signal: AbortSignal, reach: Reach = FIRST_REACH): Promise<Inbox> {
+  const [ofEntries, findings, ...lists] = await Promise.all([
+    entryItems(reach, signal),
+    findingItems(reach, signal),
+    quarantineItems(signal),
+    journalItems(signal),
+    peerItems(signal),
+    heldItems(signal),
+  ]);
+  const items = [...lists.flat(), ...ofEntries.items, ...findings.items];
+  return {
+    items: items.sort((one, two) => TONES[one.tone] - TONES[two.tone] || two.at - one.at),
+    hasMore: ofEntries.hasMore || findings.hasMore,
+  };
 }

@@ -4,6 +4,7 @@
 import { useState } from 'preact/hooks';
 import { get, patch, post, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
+import { classText, DECAY_CLASSES, useDecay } from '../parts/decay';
 import { Dialog } from '../parts/dialog';
 import { Ready } from '../parts/frame';
 import { act } from '../parts/notice';
@@ -45,12 +46,6 @@ export function TaskDialog({ task, workspace, onClose }: { task: Schemas['Propos
   );
 }
 
-const CLASSES: [string, string][] = [
-  ['ephemeral', 'ephemeral: half is left after 34 days'],
-  ['stable', 'stable: half is left after 138 days'],
-  ['permanent', 'permanent: does not fade'],
-];
-
 /** The recommended class, which the insight names in its sentence only. */
 function recommended(insight: Insight): string {
   const named = /\bto (ephemeral|stable|permanent)\b/.exec(insight.action);
@@ -60,6 +55,7 @@ function recommended(insight: Insight): string {
 export function DecayClassDialog({ insight, onClose, onDone }: { insight: Insight; onClose: () => void; onDone: () => void }) {
   const ids = insight.evidence.filter((item) => item.kind === 'entry').map((item) => item.id);
   const loaded = useLoad((signal) => Promise.all(ids.map((entry) => get('/v1/entries/{entry}', { path: { entry }, signal }))), `decay ${insight.id}`, 'never');
+  const decay = useDecay();
   const [kind, setKind] = useState(recommended(insight));
   const [chosen, setChosen] = useState<Set<string> | null>(null);
   return (
@@ -67,7 +63,7 @@ export function DecayClassDialog({ insight, onClose, onDone }: { insight: Insigh
       <p>The decay class says how fast confidence fades without new observations.</p>
       <Ready loaded={loaded}>
         {(entries) => {
-          const classOf = (code: string) => entries.find((entry) => entry.code === code)?.registers['decay_class'] ?? 'ephemeral';
+          const classOf = (code: string) => entries.find((entry) => entry.code === code)?.registers['decay_class'] || decay.defaultClass;
           const picked = [...(chosen ?? new Set(entries.map((entry) => entry.code)))].filter((code) => classOf(code) !== kind);
           const set = (of: (code: string) => string) =>
             Promise.all(picked.map((entry) => patch('/v1/entries/{entry}', { path: { entry }, body: { registers: { decay_class: of(entry) } } })));
@@ -81,8 +77,8 @@ export function DecayClassDialog({ insight, onClose, onDone }: { insight: Insigh
               <label class="field">
                 New class
                 <select value={kind} onChange={(event) => setKind(event.currentTarget.value)}>
-                  {CLASSES.map(([name, text]) => (
-                    <option value={name}>{text}</option>
+                  {DECAY_CLASSES.map((name) => (
+                    <option value={name}>{classText(decay, name)}</option>
                   ))}
                 </select>
               </label>

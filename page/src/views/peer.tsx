@@ -7,7 +7,8 @@ import { Curve } from '../parts/curve';
 import { Panel, Ready, View } from '../parts/frame';
 import { Meter, percent } from '../parts/judgement';
 import { act } from '../parts/notice';
-import { Line } from '../parts/text';
+import { shellWord } from '../parts/shell';
+import { Line, MarkedLine, plainText } from '../parts/text';
 import { ago, count } from '../parts/time';
 import { VirtualList } from '../parts/virtual_list';
 import { entryAddress, goTo } from '../router';
@@ -19,7 +20,7 @@ type Preview = Schemas['Preview'];
 const STATUSES = ['candidate', 'active', 'verified', 'stale'];
 const MEMORIES = ['semantic', 'procedural', 'episodic'];
 const PREVIEW_PAUSE_MS = 200;
-const ROW_HEIGHT = 52;
+const ROW_HEIGHT = 74;
 
 function TrustPanel({ peer }: { peer: Peer }) {
   const trust = peer.trust;
@@ -28,7 +29,7 @@ function TrustPanel({ peer }: { peer: Peer }) {
     ['Helped here', `${count(trust.successes)} observations`],
     ['Misled here', `${count(trust.failures)} observations`],
     ['From all evidence', percent(trust.of_all)],
-    ['From recent outcomes', `${percent(trust.of_recent)} of ${trust.recent_outcomes}`],
+    ['From recent outcomes', trust.recent_outcomes === 0 ? 'no outcome yet' : `${percent(trust.of_recent)} of ${trust.recent_outcomes}`],
     ['Evidence left after decay', percent(trust.left)],
     ['Distance', trust.hop === null || trust.hop === undefined ? 'unknown' : trust.hop === 1 ? '1 hop' : `${trust.hop} hops`],
     ['Vouched by you', trust.vouched ? ago(trust.vouched.since) : 'no'],
@@ -106,8 +107,8 @@ function PreviewList({ preview, isDraft }: { preview: Preview; isDraft: boolean 
                 <span class="entry-title">
                   <Line text={one.title} empty="(no title)" />
                 </span>
-                <span class="entry-sub">
-                  <span class="code">{one.code}</span> · <Line text={one.reason} />
+                <span class="entry-sub two-lines" title={plainText(one.reason)}>
+                  <span class="code">{one.code}</span> · <MarkedLine text={one.reason} />
                 </span>
               </span>
               <span class={`badge fate-${one.fate}`}>{FATE_TEXT[one.fate]}</span>
@@ -123,13 +124,14 @@ function words(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
 }
 
+/** A choice of at least one value: an empty list would hold every entry back. */
 function Checks({ legend, values, chosen, onChange }: { legend: string; values: string[]; chosen: string[]; onChange: (next: string[]) => void }) {
   return (
     <fieldset>
       <legend>{legend}</legend>
       {values.map((value) => (
         <label class="choice">
-          <input type="checkbox" checked={chosen.includes(value)} onChange={(event) => onChange(event.currentTarget.checked ? [...chosen, value] : chosen.filter((one) => one !== value))} /> {value}
+          <input type="checkbox" checked={chosen.includes(value)} disabled={chosen.length === 1 && chosen.includes(value)} onChange={(event) => onChange(event.currentTarget.checked ? [...chosen, value] : chosen.filter((one) => one !== value))} /> {value}
         </label>
       ))}
     </fieldset>
@@ -165,31 +167,57 @@ function FilterForm({ filter, onChange }: { filter: Filter; onChange: (changed: 
   );
 }
 
-/** The flags of `klnode peer filter` for a draft. */
-function filterFlags(draft: Filter): string {
-  const list = (flag: string, values: string[] | null | undefined) => (values ?? []).map((value) => ` --${flag} ${value}`).join('');
-  const lowest = draft.confidence_min === null || draft.confidence_min === undefined ? '' : ` --min-confidence ${draft.confidence_min}`;
-  return lowest + list('deny-tag', draft.tags_deny) + list('allow-tag', draft.tags_allow) + list('status', draft.statuses) + list('memory', draft.memories);
+const LIST_FLAGS: [string, 'tags_deny' | 'tags_allow' | 'statuses' | 'memories'][] = [
+  ['deny-tag', 'tags_deny'],
+  ['allow-tag', 'tags_allow'],
+  ['status', 'statuses'],
+  ['memory', 'memories'],
+];
+
+/** The flags of `klnode peer filter` that change one filter into another. */
+function filterFlags(before: Filter, after: Filter): string {
+  const flags: string[] = [];
+  const isSame = (one: string[], two: string[]) => [...one].sort().join('\n') === [...two].sort().join('\n');
+  if ((after.confidence_min ?? 0) !== (before.confidence_min ?? 0)) flags.push(`--min-confidence ${after.confidence_min ?? 0}`);
+  for (const [flag, field] of LIST_FLAGS) {
+    const [old, next] = [before[field] ?? [], after[field] ?? []];
+    if (isSame(old, next)) continue;
+    // An empty value clears a list; without the flag its earlier value would stay.
+    flags.push(...(next.length > 0 ? next : ['']).map((value) => `--${flag} ${shellWord(value)}`));
+  }
+  if (after.reach && after.reach !== before.reach) flags.push(`--reach ${after.reach}`);
+  return flags.join(' ');
+}
+
+interface Draft {
+  /** The filter that was in effect when the draft began. */
+  before: Filter;
+  filter: Filter;
 }
 
 function Egress({ peer }: { peer: Peer }) {
-  const [draft, setDraft] = useState<Filter | null>(null);
+  const [draft, setDraft] = useState<Draft | null>(null);
   const [asked, setAsked] = useState<Filter | null>(null);
   useEffect(() => {
-    const pause = setTimeout(() => setAsked(draft), PREVIEW_PAUSE_MS);
+    const pause = setTimeout(() => setAsked(draft?.filter ?? null), PREVIEW_PAUSE_MS);
     return () => clearTimeout(pause);
   }, [draft]);
   const key = `egress ${peer.peer} ${JSON.stringify(asked)}`;
-  const loaded = useLoad((signal) => post('/v1/peers/{peer}/preview', { path: { peer: peer.peer }, body: asked ? { egress: asked } : {}, signal }), key);
+  // The preview examines every entry, so it does not follow each change.
+  const loaded = useLoad((signal) => post('/v1/peers/{peer}/preview', { path: { peer: peer.peer }, body: asked ? { egress: asked } : {}, signal }), key, 'slowly');
   const [kept, setKept] = useState<Preview | null>(null);
   useEffect(() => {
     if (loaded.data) setKept(loaded.data);
   }, [loaded.data]);
+  const flags = draft ? filterFlags(draft.before, draft.filter) : '';
   const apply = async () => {
     if (!draft) return;
-    const saved = await act(() => post('/v1/peers/{peer}/filter', { path: { peer: peer.peer }, body: { egress: draft } }), {
+    const set = (egress: Filter) => post('/v1/peers/{peer}/filter', { path: { peer: peer.peer }, body: { egress } });
+    const { before, filter } = draft;
+    const saved = await act(() => set(filter), {
       done: 'The filter is set.',
-      command: `klnode peer filter ${peer.peer.slice(0, 8)}${filterFlags(draft)}`,
+      undo: () => set(before),
+      command: `klnode peer filter ${peer.peer.slice(0, 8)} ${flags}`,
     });
     if (saved) setDraft(null);
   };
@@ -205,9 +233,12 @@ function Egress({ peer }: { peer: Peer }) {
         <>
           <details>
             <summary>Edit the filter</summary>
-            <FilterForm filter={draft ?? preview.filters.egress ?? {}} onChange={setDraft} />
+            <FilterForm
+              filter={draft?.filter ?? preview.filters.egress ?? {}}
+              onChange={(filter) => setDraft({ before: draft?.before ?? preview.filters.egress ?? {}, filter })}
+            />
             <div class="actions">
-              <button type="button" class="primary" disabled={!draft} onClick={() => void apply()}>
+              <button type="button" class="primary" disabled={flags === ''} onClick={() => void apply()}>
                 Apply filter
               </button>
               <button type="button" disabled={!draft} onClick={() => setDraft(null)}>
@@ -222,14 +253,22 @@ function Egress({ peer }: { peer: Peer }) {
   );
 }
 
+/** The decision that takes another one back. */
+const OPPOSITES: Partial<Record<Schemas['PeerDecision'], Schemas['PeerDecision']>> = { vouch: 'unvouch', unvouch: 'vouch', block: 'unblock', unblock: 'block' };
+
 function Decisions({ peer, reload }: { peer: Peer; reload: () => void }) {
   const [digits, setDigits] = useState('');
   const short = peer.peer.slice(0, 8);
-  const decide = (decision: Schemas['PeerDecision'], done: string, code?: string) =>
-    act(() => post('/v1/peers/{peer}/decision', { path: { peer: peer.peer }, body: { decision, ...(code ? { code } : {}) } }), {
+  const send = (decision: Schemas['PeerDecision'], code?: string) =>
+    post('/v1/peers/{peer}/decision', { path: { peer: peer.peer }, body: { decision, ...(code ? { code } : {}) } });
+  const decide = (decision: Schemas['PeerDecision'], done: string, code?: string) => {
+    const opposite = OPPOSITES[decision];
+    return act(() => send(decision, code), {
       done,
-      command: `klnode peer ${decision} ${short}${code ? ` --code ${code}` : ''}`,
+      ...(opposite ? { undo: () => send(opposite).then(reload) } : {}),
+      command: decision === 'unvouch' ? `klnode peer vouch ${short} --undo` : `klnode peer ${decision} ${short}${code ? ` --code ${shellWord(code)}` : ''}`,
     }).then(reload);
+  };
   return (
     <div class="acts" role="toolbar" aria-label="Decisions about this peer">
       {peer.state !== 'approved' && (

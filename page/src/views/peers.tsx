@@ -9,6 +9,7 @@ import { Empty, Panel, Ready, View } from '../parts/frame';
 import { Meter, percent } from '../parts/judgement';
 import { act } from '../parts/notice';
 import { PeerGraph, type GraphEdge, type GraphNode } from '../parts/peer_graph';
+import { shellWord } from '../parts/shell';
 import { Line } from '../parts/text';
 import { ago, count, moment } from '../parts/time';
 import { PeerView } from './peer';
@@ -50,7 +51,11 @@ function graph(peers: Peer[], workspaces: Schemas['Workspace'][]): [GraphNode[],
   ];
   const edges = [
     ...shared.map((one) => ({ from: 'self', to: `w ${one.name}` })),
-    ...peers.flatMap((peer) => (peer.workspaces.length > 0 ? peer.workspaces.map((name) => ({ from: `w ${name}`, to: peer.peer })) : [{ from: 'self', to: peer.peer }])),
+    ...peers.flatMap((peer) => {
+      const shares = peer.workspaces.map((name) => ({ from: `w ${name}`, to: peer.peer }));
+      // Another machine of this person receives entries of every workspace.
+      return peer.mine || shares.length === 0 ? [{ from: 'self', to: peer.peer }, ...shares] : shares;
+    }),
   ];
   return [nodes, edges];
 }
@@ -64,7 +69,7 @@ function PeerRow({ peer }: { peer: Peer }) {
             <Line text={peer.name} />
           </strong>
           <span class="muted small">
-            <span class="code">{peer.peer.slice(0, 8)}</span> · {peer.mine ? 'your machine' : peer.workspaces.length > 0 ? `shares ${peer.workspaces.join(', ')}` : 'no shared workspace'} · since {ago(peer.since)}
+            <span class="code">{peer.peer.slice(0, 8)}</span> · <Line text={peer.mine ? 'your machine' : peer.workspaces.length > 0 ? `shares ${peer.workspaces.join(', ')}` : 'no shared workspace'} /> · since {ago(peer.since)}
           </span>
         </span>
         <span class="peer-trust">
@@ -91,7 +96,7 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
   const [ticket, setTicket] = useState<Schemas['IssuedTicket'] | null>(null);
   const invite = async () => {
     const body = isMine ? { mine: true } : { workspace: workspace.trim() };
-    const command = isMine ? 'klnode peer invite --mine' : `klnode peer invite ${workspace.trim() || 'NAME'}`;
+    const command = isMine ? 'klnode peer invite --mine' : `klnode peer invite ${workspace.trim() ? shellWord(workspace.trim()) : 'NAME'}`;
     const made = await act(() => post('/v1/invitations', { body }), { done: 'The ticket is ready.', command });
     if (made) setTicket(made);
   };
@@ -101,7 +106,7 @@ function InviteDialog({ onClose }: { onClose: () => void }) {
         <>
           <p>On the other machine, run this command. The ticket is valid once, until {moment(ticket.expires)}.</p>
           <code class="command wrap">klnode peer join {ticket.ticket}</code>
-          {ticket.entries > 0 && <p class="note warn">{count(ticket.entries)} entries of {ticket.workspace} become visible to the new member.</p>}
+          {ticket.entries > 0 && <p class="note warn">{count(ticket.entries)} entries of <Line text={ticket.workspace} /> become visible to the new member.</p>}
           <div class="actions">
             <button type="button" onClick={() => void navigator.clipboard.writeText(`klnode peer join ${ticket.ticket}`)}>
               Copy
@@ -140,7 +145,7 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
   const [target, setTarget] = useState('');
   const [answer, setAnswer] = useState<Schemas['JoinResponse'] | null>(null);
   const join = async () => {
-    const joined = await act(() => post('/v1/join', { body: { target: target.trim() } }), { done: 'Asked to join.', command: `klnode peer join ${target.trim() || 'TICKET'}` });
+    const joined = await act(() => post('/v1/join', { body: { target: target.trim() } }), { done: 'Asked to join.', command: `klnode peer join ${target.trim() ? shellWord(target.trim()) : 'TICKET'}` });
     if (joined) setAnswer(joined);
   };
   return (
@@ -182,9 +187,12 @@ async function peersWithTrust(signal: AbortSignal): Promise<Schemas['Peers']> {
 }
 
 export function PeersView({ peer }: { peer: string }) {
+  return peer ? <PeerView key={peer} name={peer} /> : <PeerList />;
+}
+
+function PeerList() {
   const [dialog, setDialog] = useState<'invite' | 'join' | null>(null);
-  const loaded = useLoad((signal) => Promise.all([peersWithTrust(signal), get('/v1/workspaces', { signal })]), 'peers');
-  if (peer) return <PeerView key={peer} name={peer} />;
+  const loaded = useLoad((signal) => Promise.all([peersWithTrust(signal), get('/v1/workspaces', { signal })]), 'peers', 'slowly');
   return (
     <View
       title="Peers"

@@ -5,7 +5,7 @@ import { get, post, type Schemas } from '../api/request';
 import { useLoad } from '../api/load';
 import { Empty, Ready, View } from '../parts/frame';
 import { Confidence, ExplainBars, Status, Trust, percent } from '../parts/judgement';
-import { Line } from '../parts/text';
+import { Line, MarkedLine, plainText } from '../parts/text';
 import { ago, count } from '../parts/time';
 import { entryAddress, goTo, replaceQuery, route } from '../router';
 
@@ -19,6 +19,8 @@ const TYPING_PAUSE_MS = 120;
 const LISTED_MAX = 60;
 
 interface Found {
+  query: string;
+  engine: string;
   agent: Answer;
   all: Answer;
 }
@@ -32,7 +34,7 @@ async function search(query: string, engine: string, signal: AbortSignal): Promi
       signal,
     }),
   ]);
-  return { agent, all };
+  return { query, engine, agent, all };
 }
 
 /** Why an entry of the full list is not in the agent's answer. */
@@ -60,7 +62,7 @@ function HitRow({ hit, place, why, isTop }: { hit: Hit; place: number; why: stri
         {hit.pinned && <span class="badge">Pinned</span>}
       </div>
       <p class="hit-text">
-        <Line text={hit.one_liner || hit.content} />
+        <MarkedLine text={hit.one_liner || hit.content} />
       </p>
       <div class="hit-foot">
         <span class="code">{hit.code}</span>
@@ -97,11 +99,15 @@ function HitRow({ hit, place, why, isTop }: { hit: Hit; place: number; why: stri
           </p>
         </div>
       )}
-      {(hit.caveats ?? []).map((caveat) => (
-        <p class="caveat">
-          <Line text={caveat} />
-        </p>
-      ))}
+      {(hit.caveats?.length ?? 0) > 0 && (
+        <ul class="caveats caveat">
+          {hit.caveats!.map((caveat) => (
+            <li>
+              <Line text={caveat} />
+            </li>
+          ))}
+        </ul>
+      )}
     </li>
   );
 }
@@ -128,7 +134,7 @@ function AgentAnswer({ answer }: { answer: Answer }) {
           <li>
             <span class="code">{hit.code}</span> <Line text={hit.title} empty="(no title)" />
             <p class="quote">
-              <Line text={hit.content} />
+              <MarkedLine text={hit.content} />
             </p>
             <span class="muted small">{FORMS[hit.form] ?? hit.form}</span>
           </li>
@@ -141,7 +147,7 @@ function AgentAnswer({ answer }: { answer: Answer }) {
       )}
       {answer.fallback && (
         <p class="note warn">
-          Answered by {answer.fallback.engine}: <Line text={answer.fallback.reason} />
+          Answered by <Line text={answer.fallback.engine} />: <Line text={answer.fallback.reason} />
         </p>
       )}
     </aside>
@@ -154,7 +160,7 @@ function Results({ found }: { found: Found }) {
   const isNear = all.hits.length === 0 && (all.nearest?.length ?? 0) > 0;
   const hits = isNear ? all.nearest! : all.hits;
   return (
-    <div class="split">
+    <div class="split" data-query={plainText(found.query)}>
       <div>
         <p class="muted summary" role="status">
           {isNear ? 'No relevant entry. The nearest are:' : `${all.hits.length}${all.hits.length >= LISTED_MAX ? '+' : ''} matches`}
@@ -214,29 +220,25 @@ export function SearchView() {
   const [text, setText] = useState(route.value.query.get('q') ?? '');
   const [engine, setEngine] = useState(route.value.query.get('engine') ?? '');
   const [query, setQuery] = useState(text);
+  // The results of the last question stay until those of the next are here.
   const [found, setFound] = useState<Found | null>(null);
-  const [error, setError] = useState<string | null>(null);
   const input = useRef<HTMLInputElement>(null);
+  /** The question whose first hit Enter opens as soon as its results are here. */
+  const opening = useRef<string | null>(null);
   useEffect(() => {
     const pause = setTimeout(() => setQuery(text.trim()), TYPING_PAUSE_MS);
     return () => clearTimeout(pause);
   }, [text]);
+  const loaded = useLoad(async (signal) => (query === '' ? null : search(query, engine, signal)), `search ${engine} ${query}`);
+  const result = loaded.data;
   useEffect(() => {
-    replaceQuery({ q: query, engine });
-    if (query === '') {
-      setFound(null);
-      setError(null);
-      return undefined;
-    }
-    const stop = new AbortController();
-    search(query, engine, stop.signal)
-      .then((result) => {
-        setFound(result);
-        setError(null);
-      })
-      .catch((reason: Error) => !stop.signal.aborted && setError(reason.message));
-    return () => stop.abort();
-  }, [query, engine]);
+    if (result === undefined) return;
+    setFound(result);
+    const first = result?.all.hits[0];
+    if (first && opening.current === result.query) goTo(entryAddress(first.code));
+    else if (result) opening.current = null;
+  }, [result]);
+  useEffect(() => replaceQuery({ q: query, engine }), [query, engine]);
   // A link or the browser's history may change the question as well.
   const asked = route.value.query.get('q') ?? '';
   useEffect(() => {
@@ -247,9 +249,16 @@ export function SearchView() {
   }, [asked]);
   useEffect(() => input.current?.focus(), []);
   const onKeyDown = (event: KeyboardEvent) => {
-    const first = found?.all.hits[0];
-    if (event.key === 'Enter' && first) goTo(entryAddress(first.code));
     if (event.key === 'Escape') setText('');
+    if (event.key !== 'Enter') return;
+    const asked = text.trim();
+    const isAnswered = found?.query === asked && found.engine === engine;
+    const first = isAnswered ? found.all.hits[0] : undefined;
+    if (first) goTo(entryAddress(first.code));
+    if (isAnswered || asked === '') return;
+    // The results of an earlier question are still shown.
+    opening.current = asked;
+    setQuery(asked);
   };
   return (
     <View title="Search">
@@ -263,7 +272,10 @@ export function SearchView() {
           placeholder="Ask in plain words, or type a symbol, path or error code"
           aria-label="Search entries"
           value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
+          onInput={(event) => {
+            opening.current = null;
+            setText(event.currentTarget.value);
+          }}
           onKeyDown={onKeyDown}
         />
         <select aria-label="Search engine" value={engine} onChange={(event) => setEngine(event.currentTarget.value)}>
@@ -272,9 +284,9 @@ export function SearchView() {
           <option value="vectors">Meaning</option>
         </select>
       </div>
-      {error && (
+      {loaded.error && (
         <p class="note error" role="alert">
-          <Line text={error} />
+          <Line text={loaded.error.message} />
         </p>
       )}
       {query === '' ? (
@@ -282,7 +294,7 @@ export function SearchView() {
       ) : found ? (
         <Results found={found} />
       ) : (
-        !error && (
+        !loaded.error && (
           <div class="skeleton" aria-busy="true" aria-label="Searching">
             <span />
             <span />

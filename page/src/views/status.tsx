@@ -9,7 +9,7 @@ import { Empty, Panel, Ready, View } from '../parts/frame';
 import { Meter } from '../parts/judgement';
 import { act } from '../parts/notice';
 import { Line } from '../parts/text';
-import { ago, count } from '../parts/time';
+import { ago, bytes, count } from '../parts/time';
 import { choice, choose, type Choice } from '../parts/theme';
 
 type NodeStatus = Schemas['NodeStatus'];
@@ -36,6 +36,20 @@ function Health({ status }: { status: NodeStatus }) {
           <dt>In quarantine</dt>
           <dd>{status.quarantined > 0 ? <a href="#/inbox?kind=Quarantine">{count(status.quarantined)}</a> : '0'}</dd>
         </div>
+        {status.disk && (
+          <>
+            <div>
+              <dt>Store and index</dt>
+              <dd>
+                {bytes(status.disk.store_bytes)} and {bytes(status.disk.index_bytes)}
+              </dd>
+            </div>
+            <div>
+              <dt>Free on the disk</dt>
+              <dd>{bytes(status.disk.free_bytes)}</dd>
+            </div>
+          </>
+        )}
         <div>
           <dt>Owner key</dt>
           <dd>{status.is_unprotected ? 'none: the user account protects this node' : 'set: acts that need it are confirmed in a terminal'}</dd>
@@ -104,7 +118,7 @@ function Maintenance() {
   const loaded = useLoad((signal) => get('/v1/maintenance', { query: { limit: 50 }, signal }), 'maintenance');
   return (
     <Ready loaded={loaded}>
-      {(upkeep) => (
+      {(maintenance) => (
         <Panel title="Maintenance">
           <div class="scroll" tabIndex={0} role="region" aria-label="Maintenance services">
             <table class="table">
@@ -120,7 +134,7 @@ function Maintenance() {
                 </tr>
               </thead>
               <tbody>
-                {upkeep.services.map((service) => (
+                {maintenance.services.map((service) => (
                   <tr>
                     <td>{service.name}</td>
                     <td class="number wide-only">{count(service.examined)}</td>
@@ -141,9 +155,9 @@ function Maintenance() {
             </table>
           </div>
           <h3>Changes made</h3>
-          {upkeep.changes.length === 0 && <p class="muted">None yet. Merged duplicates appear here and can be undone.</p>}
+          {maintenance.changes.length === 0 && <p class="muted">None yet. Merged duplicates appear here and can be undone.</p>}
           <ul class="plain">
-            {upkeep.changes.map((item) => (
+            {maintenance.changes.map((item) => (
               <li class="row">
                 <span>
                   {item.entries.map((entry) => entry.code).join(' = ')} <span class="muted">{ago(item.at)}</span> <Line text={item.why} />

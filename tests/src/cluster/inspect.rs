@@ -120,7 +120,7 @@ impl Cluster {
         let (snapshot, membership) = (self.snapshot(from), Arc::new(self.membership(from)));
         let (peer, now) = (self.author(to), self.now(from));
         let policy = self.replica(from).policy().clone();
-        policy.preview(&snapshot, &membership, peer, None, now).expect("readable")
+        policy.preview(&snapshot, &membership, peer, None, (now, None)).expect("readable")
     }
 
     /// Hash of all events so far.

@@ -324,14 +324,23 @@ fn a_preview_lists_released_new_ended_and_held_entries() {
         would_end: vec![loses],
         held: vec![HeldBack { entry: held, rule: FilterRule::TagDenied }],
     };
-    let preview = |membership: &Membership, by: Option<&PeerFilter>| {
-        policy.preview(&snapshot, &Arc::new(membership.clone()), peer, by, NOW).unwrap()
+    let preview_of = |membership: &Membership, by: Option<&PeerFilter>, only| {
+        policy.preview(&snapshot, &Arc::new(membership.clone()), peer, by, (NOW, only)).unwrap()
     };
+    let preview =
+        |membership: &Membership, by: Option<&PeerFilter>| preview_of(membership, by, None);
     assert_eq!(preview(&membership, Some(&by)), expect);
     // Without a given filter, the peer's own filter applies.
     let row = PeerRow { egress: Some(by), ..PeerRow::default() };
     membership.peers.insert(peer, row);
     assert_eq!(preview(&membership, None), expect);
+    // A preview of one entry has the part of the whole preview that is about this entry.
+    let none = ReleasePreview::default();
+    let one = |entry| preview_of(&membership, None, Some(entry));
+    assert_eq!(one(gets), ReleasePreview { would_be: vec![gets], ..none.clone() });
+    assert_eq!(one(loses), ReleasePreview { would_end: vec![loses], ..none.clone() });
+    assert_eq!(one(held), ReleasePreview { held: expect.held.clone(), ..none.clone() });
+    assert_eq!(one(forgotten), none);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod audit;
 mod briefing;
 mod checkout_identity;
 mod checkouts;
+mod disk_use;
 mod edit_conflicts;
 mod entries;
 mod entry_links;

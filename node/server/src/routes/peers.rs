@@ -1,7 +1,7 @@
 //! Routes for other nodes: tickets, decisions, filters and syncs.
 
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, Body, Path};
+use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
 use crate::convert::filter::{
     FilterChange, change, check_ingress, filter, ingress_filter, preview,
@@ -14,7 +14,7 @@ use axum::extract::State;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::peers::{
     FilterUpdate, Filters, InviteRequest, IssuedTicket, Peer, PeerDecision, PeerDecisionRequest,
-    PeerReceipt, Peers, Preview, Receipts, RefusedNode, SyncOrder, SyncResult,
+    PeerReceipt, Peers, Preview, PreviewQuery, Receipts, RefusedNode, SyncOrder, SyncResult,
 };
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
@@ -240,7 +240,8 @@ pub(super) async fn set_filter(
 ) -> ApiResult<Preview> {
     let key = find(&service, &name)?;
     let working = service.clone();
-    let (answer, sent, taken) = run_blocking(move |_| preview_change(&working, key, set)).await?;
+    let (answer, sent, taken) =
+        run_blocking(move |_| preview_change(&working, key, set, None)).await?;
     if sent.requested_filter().or(taken.requested_filter()).is_some() {
         let set = service.replication()?.call(move |core| {
             if sent.is_reset || taken.is_reset {
@@ -256,24 +257,28 @@ pub(super) async fn set_filter(
     Ok(ApiReply(answer))
 }
 
-/// Returns the effect of filters on a peer's entries without setting them.
-#[utoipa::path(post, path = "/v1/peers/{peer}/preview", request_body = FilterUpdate,
+/// Returns the effect of filters on a peer's entries, or on one entry, without setting them.
+#[utoipa::path(post, path = "/v1/peers/{peer}/preview", params(PreviewQuery),
+    request_body = FilterUpdate,
     responses((status = 200, description = "The effect of the filters.", body = Preview)))]
 pub(super) async fn preview_filter(
     State(service): State<Service>,
     Path(name): Path<String>,
+    QueryParams(PreviewQuery { entry }): QueryParams<PreviewQuery>,
     Body(set): Body<FilterUpdate>,
 ) -> ApiResult<Preview> {
     let key = find(&service, &name)?;
-    let (answer, ..) = run_blocking(move |_| preview_change(&service, key, set)).await?;
+    let preview = run_blocking(move |_| preview_change(&service, key, set, entry.as_deref()));
+    let (answer, ..) = preview.await?;
     Ok(ApiReply(answer))
 }
 
-/// Computes the effect of new filters and the change of each direction.
+/// Computes the effect of new filters, on one entry or on all, and the change of each direction.
 fn preview_change(
     service: &Service,
     key: AuthorId,
     FilterUpdate { egress, ingress, reset }: FilterUpdate,
+    entry: Option<&str>,
 ) -> Result<(Preview, FilterChange, FilterChange), ApiError> {
     let snapshot = service.snapshot()?;
     let membership = Arc::new(service.membership(&snapshot)?);
@@ -287,7 +292,9 @@ fn preview_change(
     let sent = change(("egress", reset.as_slice()), (out, out_given), egress, &membership)?;
     let taken = change(("ingress", reset.as_slice()), (back, back_given), ingress, &membership)?;
     let now = (service.now)();
-    let seen = service.policy.preview(&snapshot, &membership, key, sent.requested_filter(), now)?;
+    let only = entry.map(|entry| resolve_entry(entry, &snapshot)).transpose()?;
+    let egress = sent.requested_filter();
+    let seen = service.policy.preview(&snapshot, &membership, key, egress, (now, only))?;
     let shown = Filters {
         egress: Some(filter(&sent.passes, &membership)),
         ingress: Some(ingress_filter(&taken.passes, &membership)),

@@ -1,5 +1,6 @@
 //! Routes for the state of the node, and to stop it.
 
+use super::disk_use::disk_use;
 use crate::blocking_pool::run_blocking;
 use crate::codec::{ApiReply, ApiResult};
 use crate::service::Service;
@@ -146,6 +147,7 @@ pub(super) async fn status(State(service): State<Service>) -> ApiResult<NodeStat
             peers,
             is_unprotected: service.person.is_absent(),
             close_key: close_key_command(&Layout::new(service.home.as_path())),
+            disk: disk_use(&Layout::new(service.home.as_path())).ok(),
             attention: Vec::new(),
             as_of: (service.now)().as_millis(),
         };

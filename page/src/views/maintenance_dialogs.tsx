@@ -196,7 +196,7 @@ export function StaleDialog({ onClose }: { onClose: () => void }) {
   );
 }
 
-const APPROVERS: Record<string, string> = { person: 'approved with the owner key', caller: 'approved', none: 'needed no approval' };
+const APPROVERS: Record<string, string> = { person: "approved with the person's key", caller: 'approved', none: 'needed no approval' };
 
 function Ledger() {
   const ledger = useLoad((signal) => get('/v1/promotions', { query: { limit: 1000 }, signal }), 'promotions');
