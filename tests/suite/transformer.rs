@@ -157,9 +157,10 @@ fn a_weak_answer_is_a_few_titles_and_hooks_and_prompts_get_none() {
     let printed = printed(&run(home, &["search", UNANSWERED]));
     let lines: Vec<&str> = printed.lines().collect();
     assert_eq!((lines[0], lines.len()), ("No sure answer. Near the topic:", 1 + near.len()));
-    for (line, near) in lines[1..].iter().zip(near) {
+    // The prediction error lowers the first title for this question, so the order may differ.
+    for near in near {
         let [code, title] = [&near["code"], &near["quoted"]["title"]].map(text);
-        assert_eq!(*line, format!("{code}  {title}"), "{printed}");
+        assert!(lines[1..].contains(&format!("{code}  {title}").as_str()), "{printed}");
     }
     let context = run(home, &["search", UNANSWERED, "--context"]);
     assert_eq!(context.status.code(), Some(1));
