@@ -27,7 +27,7 @@ use klnode_crdt::payload::Payload;
 use klnode_crdt::record::{Absence, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::{MvRegister, Register};
-use klnode_crdt::removal_page::{PAGES_MAX, RemovalPage};
+use klnode_crdt::removal_page::{self, PAGES_MAX, RemovalPage};
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
 use klnode_crdt::workspace_removal::{self, CUT_DIGESTS_MAX};
