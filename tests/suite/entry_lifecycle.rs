@@ -13,6 +13,7 @@ use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww_set::Presence;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, DeliveredRecord};
 use klnode_query::resolve_entry;
 use klnode_scoring::status::Status;
@@ -325,6 +326,32 @@ fn a_strangers_entry_supersedes_none_of_ours() {
     assert_eq!(successors(&node), []);
     node.claim(other, supersedes(ours));
     assert_eq!(successors(&node), [other]);
+}
+
+#[test]
+fn a_member_whose_texts_misled_replaces_only_its_own_entries() {
+    let mut team = Team::gather();
+    let shared = team.shared.id;
+    let ours = team.node.create_in(shared, "ours");
+    let [hers, misleading, new] =
+        ["hers", "misleading", "new"].map(|title| team.alice.create_in(shared, title));
+    team.exchange();
+    team.alice.claim(new, supersedes(ours));
+    team.alice.claim(new, supersedes(hers));
+    team.exchange();
+    let successors = |node: &Node, of| {
+        let snapshot = node.engine.store().snapshot().unwrap();
+        let reader = node.reader();
+        let reading = reader.at(&snapshot, node.now).unwrap();
+        let found = reading.read(of).unwrap().unwrap();
+        let successors = reading.successors(&found).unwrap().into_iter();
+        successors.map(|found| found.entry).collect::<Vec<_>>()
+    };
+    assert_eq!(successors(&team.node, ours), [new], "an untested member is believed");
+    team.node.observe(misleading, Observation::Failure);
+    assert_eq!(successors(&team.node, ours), []);
+    assert_eq!(successors(&team.node, hers), [new]);
+    assert_eq!(successors(&team.bob, ours), [new], "each node judges by its own tasks");
 }
 
 fn supersedes(to: EntryId) -> ClaimEdit {

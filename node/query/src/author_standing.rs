@@ -309,16 +309,36 @@ impl ReadContext<'_> {
         Ok(self.outcomes.keep(author, found))
     }
 
+    /// Whether an author's texts have misled so often on this node that an author without outcomes is
+    /// trusted more.
+    pub(super) fn has_misled(&self, author: AuthorId) -> Result<bool, Error> {
+        let standing = self.standing(author)?;
+        Ok(!standing.is_own() && standing.trust < self.trust_by(None, None)?.value)
+    }
+
     fn trust(&self, author: AuthorId, vouch: Option<Day>) -> Result<Trust, Error> {
-        let (newest, today) = (self.snapshot.last_outcome(author)?, self.now.day());
-        // Authors without outcomes share one cache entry.
-        let of = (newest.map(|_| author), vouch);
+        let newest = self.snapshot.last_outcome(author)?;
+        self.trust_by(newest.map(|newest| (author, newest)), vouch)
+    }
+
+    /// The trust in an author, given the number of its newest outcome; `None` is any author without
+    /// outcomes.
+    fn trust_by(
+        &self,
+        tested: Option<(AuthorId, u64)>,
+        vouch: Option<Day>,
+    ) -> Result<Trust, Error> {
+        let (newest, today) = (tested.map(|(_, newest)| newest), self.now.day());
+        let of = (tested.map(|(author, _)| author), vouch);
         if let Some((at, day, known)) = self.reader.kept.trusts().get(&of)
             && (*at, *day) == (newest, today)
         {
             return Ok(*known);
         }
-        let observed = observed(&self.outcomes(author)?);
+        let observed = match tested {
+            Some((author, _)) => observed(&self.outcomes(author)?),
+            None => Vec::new(),
+        };
         let found = trust::trust_vouched(&observed, vouch, today, &self.reader.numbers.trust);
         insert_bounded(&mut self.reader.kept.trusts(), of, (newest, today, found));
         Ok(found)

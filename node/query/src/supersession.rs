@@ -1,12 +1,14 @@
 //! Supersession: entries that replace other entries.
 //!
 //! The link is stored on the successor, where any author may write one. It takes effect only if one
-//! of its authors is entitled to make claims about the superseded entry.
+//! of its authors is entitled to make claims about the superseded entry. A member whose texts have
+//! misled on this node replaces its own entries only: otherwise it could put a false text above every
+//! true one.
 
 use super::{AssessedEntry, ReadContext, entry_ref};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::entry_view::State;
-use klnode_crdt::ids::EntryId;
+use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_scoring::rank::RankedEntry;
 use klnode_scoring::status::Status;
 use klnode_store::Error;
@@ -62,15 +64,20 @@ impl ReadContext<'_> {
                 continue;
             }
             let Some(new) = self.read_sound(entry)?.filter(is_standing) else { continue };
-            let by = new.view.links.get(&link);
-            let may = |authors: &BTreeSet<_>| {
-                authors.iter().any(|author| entitlement.includes(*author, origin))
-            };
-            if by.is_some_and(may) {
-                successors.push(new);
+            for author in new.view.links.get(&link).into_iter().flatten() {
+                if entitlement.includes(*author, origin) && self.may_replace(*author, of)? {
+                    successors.push(new);
+                    break;
+                }
             }
         }
         Ok(successors)
+    }
+
+    /// Whether the word of an entitled author is enough to replace an entry.
+    fn may_replace(&self, author: AuthorId, old: &AssessedEntry) -> Result<bool, Error> {
+        let is_its_text = old.author.as_ref().is_some_and(|of| of.author == author);
+        Ok(is_its_text || !self.has_misled(author)?)
     }
 
     /// Rejects a supersession link from `new` to `old` that would create a cycle.

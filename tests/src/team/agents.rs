@@ -56,8 +56,16 @@ impl Replay<'_> {
                 true => dice.chance(habits.repeats) && has_solved,
                 false => has_learned && dice.chance(self.params.writes),
             };
+            let misled_by = adopted.filter(|_| !is_right).map(|offer| offer.entry);
+            let replaced =
+                misled_by.filter(|of| dice.chance(habits.supersedes) && self.is_about(*of, fact));
             if may_write {
-                self.write_or_confirm(day, open, fact, &mut dice);
+                let written = self.write_or_confirm(day, open, fact, &mut dice);
+                if let (Some(old), Some(new)) = (replaced, written)
+                    && self.arm.has(Practice::Supersession)
+                {
+                    self.supersede(open.node, open.caller, old, new);
+                }
             }
         }
         let finish = self.report(
@@ -78,11 +86,15 @@ impl Replay<'_> {
             let [_, day, node, number] = open.place;
             let mut dice = Dice::new(self.seed, &[5, day, node, number, *rank as u64]);
             let is_mistaken = dice.chance(habits.mistakes_subject);
-            let is_doubtful = offer.is_broken
+            let is_doubtful = offer.has_warning
                 || offer.confidence.is_some_and(|shown| shown < self.params.doubt_below);
             (open.fact == Some(lesson.claim.fact) || is_mistaken) && !(heeds && is_doubtful)
         };
         open.offers.iter().enumerate().find(is_taken).map(|(_, offer)| *offer)
+    }
+
+    fn is_about(&self, entry: EntryId, fact: usize) -> bool {
+        self.lessons.get(&entry).is_some_and(|lesson| lesson.claim.fact == fact)
     }
 
     fn is_right_about(&self, offer: &Offer, fact: usize, day: u32) -> bool {
@@ -126,8 +138,15 @@ impl Replay<'_> {
         }
     }
 
-    /// An agent that did not ask may find its lesson written already, and confirms it.
-    fn write_or_confirm(&mut self, day: u32, open: &OpenTask, fact: usize, dice: &mut Dice) {
+    /// Writes a lesson and returns its entry. An agent that did not ask may find its lesson written
+    /// already, and confirms it.
+    fn write_or_confirm(
+        &mut self,
+        day: u32,
+        open: &OpenTask,
+        fact: usize,
+        dice: &mut Dice,
+    ) -> Option<EntryId> {
         let habits = habits(open.node);
         let truth = self.world.facts[fact].truth(day);
         let claim = if dice.chance(habits.writes_wrong) {
@@ -151,11 +170,11 @@ impl Replay<'_> {
                 let (task, entry) = (open.task, offer.entry);
                 let confirm = TaskCommand::Confirm { task, entry, is_lowered };
                 self.run(open.node, open.caller, Command::Task(Box::new(confirm)));
-                return;
+                return None;
             }
         }
         let task = Some((open.task, open.caller));
-        self.write((day, open.node), (claim, &title, content), predicate, task);
+        Some(self.write((day, open.node), (claim, &title, content), predicate, task))
     }
 
     /// A value that is not true on a day, often the one that was true before.
@@ -172,7 +191,8 @@ impl Replay<'_> {
     }
 
     /// A day of the hostile node: false lessons against the most needed facts, with the words of the
-    /// question and an anchor that always holds; praise for them, and blame for true lessons.
+    /// question and an anchor that always holds, which claim to replace true lessons; praise for them,
+    /// and blame for true lessons.
     pub(super) fn attack(&mut self, day: u32) {
         let mut dice = Dice::new(self.seed, &[6, u64::from(day)]);
         let by = caller(HOSTILE, &format!("d{day}"));
@@ -185,7 +205,12 @@ impl Replay<'_> {
                 title = question_text(&self.world.facts[fact], &mut dice);
             }
             let predicate = dice.chance(0.5).then(CodeBase::always_true);
-            self.write((day, HOSTILE), (claim, &title, content), predicate, None);
+            let poison = self.write((day, HOSTILE), (claim, &title, content), predicate, None);
+            let honest = self.true_lessons(day);
+            let old = honest.into_iter().find(|entry| self.is_about(*entry, fact));
+            if let Some(old) = old.filter(|_| self.arm.has(Practice::Supersession)) {
+                self.supersede(HOSTILE, by, old, poison);
+            }
         }
         let amount = Thousandths::ONE;
         let own = self.lessons.iter().filter(|(_, of)| of.is_poison);
@@ -194,17 +219,21 @@ impl Replay<'_> {
         for (_, entry) in praised.into_iter().rev().take(self.params.praise_per_day) {
             self.run(HOSTILE, by, Command::Observe { entry, of: Observation::Success, amount });
         }
+        let honest = self.true_lessons(day);
+        for _ in 0..self.params.slander_per_day.min(honest.len()) {
+            let entry = *dice.pick(&honest);
+            self.run(HOSTILE, by, Command::Observe { entry, of: Observation::Failure, amount });
+        }
+    }
+
+    /// The true lessons of others that the hostile node holds.
+    fn true_lessons(&mut self, day: u32) -> Vec<EntryId> {
         let snapshot = self.cluster.snapshot(HOSTILE);
         let is_held = |entry: &EntryId| snapshot.view_row(*entry).expect("readable").is_some();
         let honest = self
             .lessons
             .iter()
             .filter(|(_, of)| !of.is_poison && self.world.rightness(of.claim, day) == 1.0);
-        let honest: Vec<EntryId> = honest.map(|(entry, _)| *entry).filter(is_held).collect();
-        drop(snapshot);
-        for _ in 0..self.params.slander_per_day.min(honest.len()) {
-            let entry = *dice.pick(&honest);
-            self.run(HOSTILE, by, Command::Observe { entry, of: Observation::Failure, amount });
-        }
+        honest.map(|(entry, _)| *entry).filter(is_held).collect()
     }
 }

@@ -29,6 +29,8 @@ pub enum Practice {
     Maintenance,
     /// A confirmation without an earlier reading counts as independent.
     Confirmation,
+    /// An agent that was misled says that its own lesson replaces the misleading one.
+    Supersession,
     /// The hostile node is hostile; without it, it is silent.
     Hostility,
 }
@@ -106,7 +108,13 @@ fn arm(name: &'static str, settings: &[Settings], without: &[Practice]) -> Arm {
 }
 
 fn baseline(name: &'static str, order: HitOrder) -> Arm {
-    let without = [Practice::Maintenance, Practice::Anchors, Practice::Gate, Practice::Sampling];
+    let without = [
+        Practice::Maintenance,
+        Practice::Anchors,
+        Practice::Gate,
+        Practice::Sampling,
+        Practice::Supersession,
+    ];
     Arm { order, ..arm(name, &[ARCHIVE], &without) }
 }
 
@@ -126,8 +134,10 @@ impl Arm {
 
     /// All arms, in the order of the table.
     pub fn all() -> Vec<Self> {
-        use Practice::{Anchors, Confirmation, Gate, Hostility, Maintenance, Sampling};
-        let every = [Anchors, Confirmation, Gate, Maintenance, Sampling];
+        use Practice::{
+            Anchors, Confirmation, Gate, Hostility, Maintenance, Sampling, Supersession,
+        };
+        let every = [Anchors, Confirmation, Gate, Maintenance, Sampling, Supersession];
         let off = [DECAY, TRUST, HOP, FOREIGN, STATUS, ARCHIVE, RELEVANCE_ONLY];
         vec![
             Self::defaults(),
@@ -146,6 +156,7 @@ impl Arm {
             arm("no injection gate", &[], &[Gate]),
             arm("no maintenance", &[], &[Maintenance]),
             arm("no independent confirmation", &[], &[Confirmation]),
+            arm("no supersession", &[], &[Supersession]),
             arm("all off", &off, &every),
             Self::plain(),
             baseline("newest first", HitOrder::Newest),

@@ -41,8 +41,8 @@ pub(super) struct Offer {
     pub(super) tokens: u32,
     /// The shown confidence; `None` from a baseline, which has none.
     pub(super) confidence: Option<f64>,
-    /// A warning says that an anchor is broken.
-    pub(super) is_broken: bool,
+    /// A warning says that an anchor is broken or that another entry replaces this one.
+    pub(super) has_warning: bool,
     pub(super) author: Option<AuthorId>,
     pub(super) text: Digest,
 }
@@ -235,7 +235,7 @@ impl Desk {
                 break;
             }
             left -= hit.tokens;
-            offers.push(Offer { confidence: None, is_broken: false, ..judged(hit) });
+            offers.push(Offer { confidence: None, has_warning: false, ..judged(hit) });
         }
         let records = vec![Command::Served(row(text, task, &offers))];
         Given { offers, records }
@@ -243,12 +243,14 @@ impl Desk {
 }
 
 fn judged(hit: &SearchHit) -> Offer {
-    let is_broken = |caveat: &HitCaveat| matches!(caveat, HitCaveat::Broken { .. });
+    let is_warning = |caveat: &HitCaveat| {
+        matches!(caveat, HitCaveat::Broken { .. } | HitCaveat::SupersededBy { .. })
+    };
     Offer {
         entry: hit.found.entry,
         tokens: hit.tokens,
         confidence: Some(hit.found.assessment.confidence.posterior.mean()),
-        is_broken: hit.caveats.iter().any(is_broken),
+        has_warning: hit.caveats.iter().any(is_warning),
         author: hit.found.author.as_ref().map(|author| author.author),
         text: hit.found.view.text_digest(),
     }

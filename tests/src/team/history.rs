@@ -219,7 +219,7 @@ impl<'a> HistoryReplay<'a> {
             let is_stale = self.lessons.get(&offer.entry).is_some_and(|of| of.is_stale(present));
             self.counts.hits += 1;
             self.counts.stale_hits += u64::from(is_stale);
-            self.counts.unmarked_stale_hits += u64::from(is_stale && !offer.is_broken);
+            self.counts.unmarked_stale_hits += u64::from(is_stale && !offer.has_warning);
         }
         (task, session, fact.subject.clone(), given.offers)
     }
@@ -234,7 +234,7 @@ impl<'a> HistoryReplay<'a> {
     ) {
         let is_about = |offer: &&Offer| {
             let lesson = self.lessons.get(&offer.entry);
-            !offer.is_broken && lesson.is_some_and(|of| of.fact.subject == subject)
+            !offer.has_warning && lesson.is_some_and(|of| of.fact.subject == subject)
         };
         let adopted = offers.iter().find(is_about).map(|offer| offer.entry);
         let is_stale = adopted.is_some_and(|entry| self.lessons[&entry].is_stale(present));

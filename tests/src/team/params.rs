@@ -27,9 +27,11 @@ pub struct Habits {
     pub names_used: f64,
     /// Probability that it takes a hit about another subject for an answer.
     pub mistakes_subject: f64,
-    /// Probability that it heeds a warning: a broken anchor, or a confidence below
-    /// [`Params::doubt_below`].
+    /// Probability that it heeds a warning: a broken anchor, an entry that replaces the hit, or a
+    /// confidence below [`Params::doubt_below`].
     pub heeds: f64,
+    /// Probability that an agent which was misled says that its lesson replaces the misleading one.
+    pub supersedes: f64,
 }
 
 /// Habits of agents that observe and report well.
@@ -43,6 +45,7 @@ pub const CAREFUL_HABITS: Habits = Habits {
     names_used: 0.85,
     mistakes_subject: 0.01,
     heeds: 0.8,
+    supersedes: 0.5,
 };
 
 /// Habits of careless agents.
@@ -56,6 +59,7 @@ pub const CARELESS_HABITS: Habits = Habits {
     names_used: 0.5,
     mistakes_subject: 0.04,
     heeds: 0.3,
+    supersedes: 0.1,
 };
 
 /// The size of a replay.

@@ -13,10 +13,11 @@ use super::question_bank::question_bank;
 use super::texts::question_text;
 use super::world::{FactClaim, ReplayWorld};
 use crate::cluster::Cluster;
-use klnode_crdt::claims::Citation;
+use klnode_crdt::claims::{Citation, Link, Relation};
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_crdt::origin::Memory;
+use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::{Command, NewEntry, NewTask, Receipt, TaskCommand, TaskReceipt};
 use klnode_federation::sim::Knobs;
 use klnode_home::CallerLabel;
@@ -209,14 +210,14 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Writes a lesson, in a task or outside.
+    /// Writes a lesson, in a task or outside, and returns its entry.
     pub(super) fn write(
         &mut self,
         (day, node): (u32, usize),
         (claim, title, content): (FactClaim, &str, String),
         predicate: Option<String>,
         task: Option<(TaskId, CallerRow)>,
-    ) {
+    ) -> EntryId {
         let is_poison = node == HOSTILE;
         let claims = predicate.map_or_else(Vec::new, |of| self.code.anchored(&of));
         let new = NewEntry {
@@ -246,6 +247,13 @@ impl<'a> Replay<'a> {
         let number = self.lessons.len() as u64;
         self.counts.lessons += u64::from(!is_poison);
         self.lessons.insert(entry, Lesson { claim, day, number, is_poison, helped: 0 });
+        entry
+    }
+
+    /// Lets a node say that an entry of its own replaces another one.
+    pub(super) fn supersede(&mut self, node: usize, by: CallerRow, old: EntryId, new: EntryId) {
+        let link = Link { relation: Relation::SUPERSEDES, to: old };
+        self.run(node, by, Command::Claim { entry: new, claims: vec![ClaimEdit::Link(link)] });
     }
 
     /// Watches on one node whether the new value of a changed fact comes before the old one.
