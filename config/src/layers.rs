@@ -9,13 +9,13 @@ use std::path::PathBuf;
 
 use toml::Value;
 
+use crate::config_errors::{ConfigError, ConfigProblem, GivenSetting, Problems, shorten};
 use crate::constraints::{self, Constraint};
-use crate::diagnostics::{ConfigError, ConfigProblem, GivenSetting, Problems, shorten};
 use crate::key::{ENVIRONMENT_PREFIX, Key};
 use crate::resolved_config::{Layered, Setting};
 use crate::schema::Schema;
 use crate::sections::Config;
-use crate::sources::{Assignment, SourceReader};
+use crate::source_reader::{Assignment, SourceReader};
 use crate::value_source::ValueSource;
 
 /// Maximum size of a configuration file in bytes. The complete defaults take about a tenth of it.

@@ -32,19 +32,19 @@
 
 #![warn(missing_docs)]
 
+mod config_errors;
 mod constraints;
-mod diagnostics;
 mod key;
 mod layers;
 mod old_keys;
 mod resolved_config;
 mod schema;
 pub mod sections;
-mod sources;
+mod source_reader;
 pub mod units;
 mod value_source;
 
-pub use diagnostics::{ConfigError, ConfigProblem, GivenSetting};
+pub use config_errors::{ConfigError, ConfigProblem, GivenSetting};
 pub use layers::{FILE_BYTES_MAX, Layers};
 pub use resolved_config::{Layered, SettingReport};
 pub use sections::Config;

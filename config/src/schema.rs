@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use toml::{Spanned, Table, Value};
 
 use crate::DEFAULT_TOML;
-use crate::diagnostics::shorten;
+use crate::config_errors::shorten;
 use crate::key::Key;
 use crate::old_keys;
 use crate::sections::TUNING;

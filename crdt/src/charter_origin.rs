@@ -2,8 +2,8 @@
 //!
 //! Separate from the charter itself, because a tombstone must recognise a charter without reading it.
 
+use crate::entry_origin::{Memory, Origin};
 use crate::ids::{EntryId, WorkspaceId};
-use crate::origin::{Memory, Origin};
 
 /// The source format in the origin of a charter.
 pub const FORMAT: &str = "klnode/workspace";

@@ -5,7 +5,7 @@
 //! detected. The caller passes in salt and nonce.
 
 use crate::ids::AuthorId;
-use crate::key::SecretKey;
+use crate::signing_key::SecretKey;
 use crate::wire;
 use crate::wire::msgpack_limits::MsgpackLimits;
 use argon2::{Algorithm, Argon2, Params, Version};

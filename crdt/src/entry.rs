@@ -4,11 +4,11 @@
 //! [`crate::entry_view`] turns it into the view of one reader at one moment.
 
 use crate::claims::Claims;
+use crate::entry_origin::Origin;
 use crate::entry_type::{EntryType, code_digits};
 use crate::header::Facet;
 use crate::ids::{AuthorId, EntryId};
 use crate::lattice::Lattice;
-use crate::origin::Origin;
 use crate::payload::Payload;
 use crate::record::Record;
 use crate::register::Register;

@@ -5,15 +5,15 @@
 //! judgement, and this crate makes no judgements.
 
 use crate::claims::{Citation, Claims, Link, TextSet};
-use crate::dates::Dates;
 use crate::digest::{Context, FieldHasher};
 use crate::entry::Entry;
+use crate::entry_dates::Dates;
+use crate::entry_origin::Origin;
 use crate::entry_type::EntryType;
 use crate::gcounter::CountedAmount;
 use crate::ids::{AuthorId, Digest};
 use crate::limits::VIEW_ELEMENTS_MAX;
 use crate::lww_set::{ElementState, LwwSet, Presence};
-use crate::origin::Origin;
 use crate::register::{MvRegister, Register, RegisterValue, ShownValue};
 use crate::tally::Tally;
 use crate::time::{Day, Hlc, WallTime};
@@ -381,12 +381,12 @@ fn united<'a, E: Ord + Clone + 'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry_origin::Memory;
     use crate::ids::{Boot, Nonce, WorkspaceId};
-    use crate::key::SecretKey;
     use crate::lattice::Lattice;
     use crate::live_records::LiveRecords;
-    use crate::origin::Memory;
     use crate::record_builder::{ClaimEdit, RecordBuilder};
+    use crate::signing_key::SecretKey;
 
     fn key(seed: u8) -> SecretKey {
         SecretKey::from_bytes(&[seed; 32])

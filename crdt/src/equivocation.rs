@@ -6,8 +6,8 @@
 
 use crate::header::{Header, SignedHeader};
 use crate::ids::{AuthorId, EntryId};
-use crate::key::Signature;
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
+use crate::signing_key::Signature;
 use serde::{Deserialize, Serialize};
 
 /// Two contradicting headers, the one with the lesser digest first.

@@ -7,11 +7,11 @@
 
 use crate::digest::{self, Context};
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation};
-use crate::key::{Purpose, SecretKey, Signature};
 use crate::limits::{
     ABSORBS_MAX, EDITS_MAX, FORMAT, HEADER_BYTES_MAX, HEADER_ITEMS_MAX, PAYLOAD_BYTES_MAX,
 };
-use crate::refusal::{RecordError, at_most};
+use crate::record_error::{RecordError, at_most};
+use crate::signing_key::{Purpose, SecretKey, Signature};
 use crate::time::Hlc;
 use crate::version_vector::{Slot, VersionVector};
 use crate::wire;

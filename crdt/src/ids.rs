@@ -71,7 +71,7 @@ byte_id! {
     AuthorId, 32
 }
 byte_id! {
-    /// Id of an entry: a hash of its [`crate::origin::Origin`].
+    /// Id of an entry: a hash of its [`crate::entry_origin::Origin`].
     EntryId, 16
 }
 byte_id! {

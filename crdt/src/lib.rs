@@ -31,11 +31,12 @@
 
 mod charter_origin;
 pub mod claims;
-pub mod dates;
 pub mod digest;
-pub mod edit;
+pub mod document_edit;
 pub mod encrypted_key;
 pub mod entry;
+pub mod entry_dates;
+pub mod entry_origin;
 pub mod entry_ref;
 pub mod entry_type;
 pub mod entry_view;
@@ -43,27 +44,26 @@ pub mod equivocation;
 pub mod gcounter;
 pub mod header;
 pub mod ids;
-pub mod key;
 pub mod lattice;
 pub mod limits;
 pub mod live_records;
 pub mod lww_set;
-pub mod origin;
+pub mod member_removal;
 pub mod payload;
 pub mod record;
 pub mod record_builder;
-mod refusal;
+mod record_error;
 pub mod register;
-pub mod removal_page;
+pub mod removal_page_origin;
 pub mod retraction;
 pub mod signed_edit;
+pub mod signing_key;
 pub mod tally;
 pub mod time;
 pub mod tombstone;
 pub mod version_vector;
 pub mod wire;
 pub mod workspace_charter;
-pub mod workspace_removal;
 
 #[cfg(feature = "testing")]
 pub mod testing;

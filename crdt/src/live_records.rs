@@ -4,7 +4,7 @@
 //! [`LiveRecords`] has the live records of one author on one entry:
 //!
 //! - Claims and tallies replace each other in the order of [`crate::version_vector`].
-//! - Edits never replace each other ([`crate::edit`]). Of too many edits with one number those with
+//! - Edits never replace each other ([`crate::document_edit`]). Of too many edits with one number those with
 //!   the least digests stay.
 //! - Retractions never replace each other. An author therefore cannot undo a retraction by a later,
 //!   dishonest retraction record.

@@ -5,7 +5,8 @@
 //! counts against the peer.
 
 use crate::claims::{Claims, TextSet};
-use crate::edit::DocumentEdit;
+use crate::document_edit::DocumentEdit;
+use crate::entry_origin::Origin;
 use crate::header::Facet;
 use crate::ids::{AuthorId, EntryId, RetractionId};
 use crate::limits::{
@@ -14,8 +15,7 @@ use crate::limits::{
     REPLACES_MAX, RESET_BOOTS_MAX, SET_ELEMENTS_MAX, TITLE_CHARS_MAX,
 };
 use crate::lww_set::{LwwSet, Presence};
-use crate::origin::Origin;
-use crate::refusal::{RecordError, at_most};
+use crate::record_error::{RecordError, at_most};
 use crate::register::{MvRegister, Register};
 use crate::tally::{Observation, Tally};
 use crate::tombstone::{Authority, Tombstone};

@@ -3,13 +3,13 @@
 //! A [`RawRecord`] is untrusted bytes. A [`Record`] is always verified: it was sealed on this node,
 //! passed [`Record::verify`], or was read back from the store, which holds only verified records.
 
-pub use crate::refusal::RecordError;
+pub use crate::record_error::RecordError;
 
 use crate::digest::{self, Context};
 use crate::header::{Facet, Header, SignedHeader};
 use crate::ids::{AuthorId, Digest, EntryId};
-use crate::key::{SecretKey, Signature};
 use crate::payload::Payload;
+use crate::signing_key::{SecretKey, Signature};
 use crate::time::Hlc;
 use crate::tombstone::{Authority, TombstoneRank};
 use crate::version_vector::{Slot, VersionVector};

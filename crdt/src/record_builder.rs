@@ -9,20 +9,20 @@
 
 use crate::claims::{Citation, Claims, Link, TextSet};
 use crate::entry::Entry;
+use crate::entry_origin::Origin;
 use crate::gcounter::Thousandths;
 use crate::header::Facet;
 use crate::ids::{AuthorId, Boot, Digest, EntryId, RetractionId};
-use crate::key::SecretKey;
 use crate::lattice::Lattice;
 use crate::limits::{LIVE_SLOTS_MAX, SET_ELEMENTS_MAX};
 use crate::live_records::LiveRecords;
 use crate::lww_set::{ElementState, LwwSet, Presence};
-use crate::origin::Origin;
 use crate::payload::Payload;
 use crate::record::{Absence, Position, Record};
-use crate::refusal::{RecordError, at_most};
+use crate::record_error::{RecordError, at_most};
 use crate::register::{MvRegister, Register, RegisterValue};
 use crate::retraction::RetractionSet;
+use crate::signing_key::SecretKey;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc};
 use crate::tombstone::Tombstone;

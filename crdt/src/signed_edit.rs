@@ -1,13 +1,13 @@
 //! Edits in records: signs an edit, and reads it from a record.
 //!
-//! Separate from [`crate::edit`], which the payload and the wire format use.
+//! Separate from [`crate::document_edit`], which the payload and the wire format use.
 
-use crate::edit::DocumentEdit;
+use crate::document_edit::DocumentEdit;
 use crate::ids::{AuthorId, Boot, EntryId, Generation};
-use crate::key::SecretKey;
 use crate::payload::Payload;
 use crate::record::{Position, Record};
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
+use crate::signing_key::SecretKey;
 use crate::time::Hlc;
 use crate::version_vector::Slot;
 

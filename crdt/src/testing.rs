@@ -7,21 +7,21 @@
 
 use crate::claims::{Claims, TextSet};
 use crate::digest::{self, Context};
-use crate::edit::DocumentEdit;
+use crate::document_edit::DocumentEdit;
 use crate::entry::Entry;
+use crate::entry_origin::{Memory, Origin};
 use crate::gcounter::{GCounter, Thousandths};
 use crate::header::Header;
 use crate::ids::{AuthorId, Boot, Digest, EntryId, Generation, Nonce, RetractionId, WorkspaceId};
-use crate::key::SecretKey;
 use crate::lattice::Lattice;
 use crate::live_records::{EntryRecords, LiveRecords};
 use crate::lww_set::{ElementState, LwwSet, Presence};
-use crate::origin::{Memory, Origin};
 use crate::record::{Position, Record};
 use crate::record_builder::{ClaimEdit, RecordBuilder};
 use crate::register::{MvRegister, Register, RegisterValue};
 use crate::retraction::RetractionSet;
 use crate::signed_edit::EditPosition;
+use crate::signing_key::SecretKey;
 use crate::tally::{Observation, Tally};
 use crate::time::{Day, Hlc, WallTime};
 use crate::tombstone::{Grounds, Tombstone, TombstoneRank};

@@ -11,10 +11,10 @@
 
 use crate::charter_origin;
 use crate::digest::{Context, FieldHasher};
+use crate::entry_origin::Origin;
 use crate::ids::{AuthorId, Digest, EntryId, Nonce, WorkspaceId};
-use crate::key::{Purpose, SecretKey, Signature};
-use crate::origin::Origin;
-use crate::removal_page::RemovalPage;
+use crate::removal_page_origin::RemovalPage;
+use crate::signing_key::{Purpose, SecretKey, Signature};
 
 impl WorkspaceId {
     /// The id of a workspace: a hash of the owner's public key and a nonce.
@@ -135,8 +135,8 @@ impl Tombstone {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Memory;
-    use crate::removal_page;
+    use crate::entry_origin::Memory;
+    use crate::removal_page_origin;
     use crate::time::Hlc;
 
     fn key(seed: u8) -> SecretKey {
@@ -187,7 +187,7 @@ mod tests {
         let nonce = Nonce::from_bytes([9; 16]);
         let workspace = WorkspaceId::of(owner.author(), nonce);
         let grant = AdminGrant::sign(&owner, nonce, admin.author());
-        for number in [0, 1, removal_page::PAGES_MAX - 1] {
+        for number in [0, 1, removal_page_origin::PAGES_MAX - 1] {
             let page = RemovalPage { workspace, member: admin.author(), number }.origin();
             let by = |grounds, author: &SecretKey| authority(&page, grounds, author.author());
             assert_eq!(by(Grounds::Admin(grant.clone()), &admin), Authority::None);

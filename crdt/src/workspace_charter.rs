@@ -9,7 +9,7 @@
 //!
 //! Claims of other authors on a charter have no effect, so membership is not transitive. No stamp
 //! decides membership: a key belongs to the workspace while at least one owner or admin lists it and
-//! no removal stands. A removal ([`crate::workspace_removal`]) stands if the owner states it, or if
+//! no removal stands. A removal ([`crate::member_removal`]) stands if the owner states it, or if
 //! a current admin states it about a key that is not an admin.
 //!
 //! For each admin the charter also holds a signed grant of the owner. An admin copies its grant
@@ -21,13 +21,13 @@ use crate::claims::TextSet;
 use crate::entry::Entry;
 use crate::entry_view::Entitlement;
 use crate::ids::{AuthorId, Nonce, WorkspaceId};
-use crate::key::{SecretKey, Signature};
 use crate::limits::SET_ELEMENTS_MAX;
+use crate::member_removal::RemovalStatements;
 use crate::record_builder::ClaimEdit;
 use crate::register::Register;
+use crate::signing_key::{SecretKey, Signature};
 use crate::time::WallTime;
 use crate::tombstone::AdminGrant;
-use crate::workspace_removal::RemovalStatements;
 use data_encoding::HEXLOWER;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -255,10 +255,10 @@ fn standing_removals(
 mod tests {
     use super::*;
     use crate::ids::Boot;
-    use crate::key::SecretKey;
     use crate::lattice::Lattice;
     use crate::live_records::LiveRecords;
     use crate::record_builder::{ClaimEdit, RecordBuilder};
+    use crate::signing_key::SecretKey;
     use crate::time::Hlc;
 
     const NONCE: Nonce = Nonce::from_bytes([9; 16]);

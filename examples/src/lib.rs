@@ -5,12 +5,12 @@ pub mod client;
 
 use klnode_config::Config;
 use klnode_crdt::claims::{Citation, TextSet};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{self, Command, Engine, NewEntry, Receipt, RecordSource, ScreenDecision};
 use klnode_federation::{net, proto};

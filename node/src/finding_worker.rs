@@ -4,7 +4,7 @@
 //! Due comparisons are stored, so a stop of the node loses none; the next start continues with
 //! them.
 
-use super::supervise;
+use super::thread_supervision;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{Handle, Rejection};
 use klnode_index::Index;
@@ -70,7 +70,7 @@ pub(super) struct StoppingFindingWorker(JoinHandle<()>);
 impl StoppingFindingWorker {
     /// Waits until the thread has ended.
     pub(super) fn wait(self) {
-        supervise::join(WORKER, self.0);
+        thread_supervision::join(WORKER, self.0);
     }
 }
 
@@ -79,7 +79,7 @@ impl Setup {
     /// store.
     fn work(self, mut stop: oneshot::Receiver<()>) {
         let mut unsettled = self.engine.finding_changes();
-        supervise::restart_on_panic(WORKER, |pause| {
+        thread_supervision::restart_on_panic(WORKER, |pause| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             let runtime = runtime.expect("a timer needs nothing");
             let first = Instant::now() + pause;

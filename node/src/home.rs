@@ -2,7 +2,7 @@
 
 use klnode_config::Config;
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_home::{Layout, write_private};
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Read};

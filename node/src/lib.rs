@@ -4,14 +4,13 @@
 //! exit codes. Other modules only measure spans (`Instant`), and `add`, `import` and `export` use
 //! the standard streams.
 
+mod agent_hook;
 mod backup_file;
-mod connect;
+mod connect_clients;
 mod editor;
-mod embedder;
-mod eval;
+mod embedder_setup;
 mod finding_worker;
 mod home;
-mod hook;
 mod load_config;
 mod logging;
 mod maintenance_worker;
@@ -21,21 +20,22 @@ mod node;
 mod offline_commands;
 mod passphrase;
 mod progress_bar;
+mod search_evaluation;
 mod serve;
 mod start_hint;
-mod supervise;
 mod terminal_prompt;
+mod thread_supervision;
 
-pub use embedder::built_in_transformer;
+pub use embedder_setup::built_in_transformer;
 
 use home::{Home, HomeError};
 use klnode_api_types::headers::COMMAND_LINE;
 use klnode_cli::backup::BackupVerb;
 use klnode_cli::check::{self, CheckPart, Measurement};
+use klnode_cli::event_stream::{Watch, WatchFormat};
 use klnode_cli::generate::GenerateVerb;
 use klnode_cli::identity::IdentityVerb;
-use klnode_cli::usage::StatusReport;
-use klnode_cli::watch::{Watch, WatchFormat};
+use klnode_cli::usage_report::StatusReport;
 use klnode_cli::{self, Cli, Editor, Global, OutputReader, Reply, Verb, VerbContext, VerbError};
 use klnode_client::{Client, ClientError};
 use klnode_config::{Config, Layered, Layers};
@@ -228,7 +228,7 @@ pub fn main(transformer: Option<PassageModel>) -> ExitCode {
         // The program calls this function once.
         let _ = node::TRANSFORMER.set(model);
     }
-    if let Some(code) = hook::quick(started) {
+    if let Some(code) = agent_hook::quick(started) {
         return code;
     }
     let cli = match klnode_cli::help::parse(std::env::args_os()) {
@@ -263,7 +263,7 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     }
     let code = match error.exit_code() {
         0 => 0,
-        _ if klnode_cli::hook::is_meant(std::env::args_os().skip(1)) => 1,
+        _ if klnode_cli::hook_arguments::is_meant(std::env::args_os().skip(1)) => 1,
         code => u8::try_from(code).unwrap_or(1),
     };
     ExitCode::from(code)
@@ -286,7 +286,7 @@ fn report(failure: &ProgramError, hint: Option<&str>, global: &Global) -> String
 /// Runs a verb and returns the exit code.
 fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError> {
     if let Verb::Hook(args) = &verb {
-        hook::run(args, global.home.clone(), global.config.as_deref(), &global.set, started);
+        agent_hook::run(args, global.home.clone(), global.config.as_deref(), &global.set, started);
         return Ok(0);
     }
     if let Some(code) = without_home(&verb, global)? {
@@ -315,7 +315,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError
         }
         Verb::Generate(_) => unreachable!("`without_home` has run the others"),
         Verb::Connect(args) => {
-            let reply = connect::connect(args, &home, layered.config(), global)?;
+            let reply = connect_clients::connect(args, &home, layered.config(), global)?;
             answer(reply, global)
         }
         Verb::Backup(BackupVerb::Restore(args)) => {
@@ -323,7 +323,7 @@ fn run(verb: Verb, global: &Global, started: Instant) -> Result<u8, ProgramError
         }
         Verb::Identity(verb) => answer(identity(&verb, &home, layered.config(), global)?, global),
         Verb::Check(check::Args { measurement: Some(Measurement::Eval(args)), .. }) => {
-            answer(eval::eval(args, &home, layered.config())?, global)
+            answer(search_evaluation::eval(args, &home, layered.config())?, global)
         }
         Verb::Check(args) => answer(check(args, &home, &layered, None, global)?, global),
         Verb::List(list) if list.watch().is_some() => {

@@ -7,7 +7,7 @@
 use klnode_cli::Global;
 use klnode_config::Config;
 use klnode_config::units::LogFormat;
-use klnode_scoring::scan::redact_secrets;
+use klnode_scoring::content_scan::redact_secrets;
 use std::io::{self, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 

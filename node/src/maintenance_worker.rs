@@ -1,15 +1,15 @@
 //! The maintenance thread: checks at intervals whether enough entries have changed, works in short
 //! passes with pauses between them, and stops on a signal.
 
-use super::supervise;
+use super::thread_supervision;
 use klnode_config::sections as of;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, Handle};
 use klnode_index::Index;
 use klnode_query::maintenance::Maintenance;
-use klnode_server::maintenance::{PassMode, one_pass};
+use klnode_server::maintenance_pass::{PassMode, one_pass};
 use klnode_store::Error;
-use klnode_store::maintenance::Service;
+use klnode_store::maintenance_journal::Service;
 use klnode_store::row_types::Seq;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -65,7 +65,7 @@ pub(super) fn start(
     let thread = std::thread::Builder::new()
         .name("klnode-maintain".into())
         // `run` waits for an interval first, both at the start and after a panic.
-        .spawn(move || supervise::restart_on_panic(WORKER, |_| keeper.run(&stopped)))
+        .spawn(move || thread_supervision::restart_on_panic(WORKER, |_| keeper.run(&stopped)))
         .expect("the system has room for one more thread");
     MaintenanceWorker { stop, thread }
 }
@@ -75,7 +75,7 @@ impl MaintenanceWorker {
     pub(super) fn stop(self) {
         // An error means that the thread has ended already.
         let _ = self.stop.send(());
-        supervise::join(WORKER, self.thread);
+        thread_supervision::join(WORKER, self.thread);
     }
 }
 

@@ -85,7 +85,7 @@ fn trim_allocator() {}
 #[cfg(test)]
 mod tests {
     use super::*;
-    use klnode_index::vector_generation::RebuildProgress;
+    use klnode_index::entry_vectors::RebuildProgress;
 
     #[test]
     fn a_few_records_do_not_cause_a_release() {

@@ -3,7 +3,7 @@
 //! It is separate from `serve` because an evaluation also starts a node.
 
 use super::ProgramError;
-use super::embedder::embedder_settings;
+use super::embedder_setup::embedder_settings;
 use super::finding_worker;
 use super::home::{Home, entropy};
 use klnode_config::Config;
@@ -17,7 +17,7 @@ use klnode_index::{self, vectors};
 use klnode_query::maintenance::Maintenance;
 use klnode_query::{self, Reader, ScoringParams};
 use klnode_replication::{self, ReleasePolicy};
-use klnode_server::overlay_seal::MarksKey;
+use klnode_server::exported_marks::MarksKey;
 use klnode_server::person_auth::Person;
 use klnode_server::sampling_seed::SampleKey;
 use klnode_server::{Metrics, Service};
@@ -141,7 +141,7 @@ fn open(home: &Home, config: &Config) -> Result<Engine, ProgramError> {
     let store = open_store(home, config)?;
     let key = home.key_of(store.snapshot()?.author()?)?;
     // Compile the scan rules now, so that the first write does not wait for it.
-    let _ = klnode_scoring::scan::scanner();
+    let _ = klnode_scoring::content_scan::scanner();
     let setup = Setup {
         key,
         entropy: Box::new(entropy),

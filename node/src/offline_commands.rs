@@ -7,13 +7,13 @@ use super::serve::guarded;
 use super::terminal_prompt::{ask, is_attended};
 use super::{ProgramError, runtime};
 use klnode_cli::check::{self, CheckPart};
-use klnode_cli::doctor::DoctorReport;
+use klnode_cli::home_and_store_check::DoctorReport;
 use klnode_cli::identity::Adopt;
 use klnode_cli::{self, ConfirmPrompt, Global, ProgressSink, Reply, VerbError};
 use klnode_client::Client;
 use klnode_config::{Config, Layered};
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_home::Layout;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -57,7 +57,7 @@ pub(super) fn examine(
     let socket = home.socket(known.config());
     let client = Client::new(&socket);
     let mut bar = TerminalProgress::default();
-    let asked = runtime()?.block_on(klnode_cli::doctor::ask(&client, &mut bar))?;
+    let asked = runtime()?.block_on(klnode_cli::home_and_store_check::ask(&client, &mut bar))?;
     drop(bar);
     let has_node = asked.is_some();
     let mut findings = match asked {
@@ -67,9 +67,9 @@ pub(super) fn examine(
     // An unusable home is already among the findings.
     if !matches!(wrong, Some(ProgramError::Home(_))) {
         let set = wrong.map_or(Ok(known), |wrong| Err(wrong.to_string()));
-        findings.push(klnode_cli::doctor::settings(set));
+        findings.push(klnode_cli::home_and_store_check::settings(set));
     }
-    Ok((klnode_cli::doctor::reply(args, &findings), has_node))
+    Ok((klnode_cli::home_and_store_check::reply(args, &findings), has_node))
 }
 
 /// Examines the home without a node, and its store if `args` has that part.
@@ -101,12 +101,12 @@ fn own(layout: &Layout) -> Option<AuthorId> {
 }
 
 pub(super) fn service(
-    args: &klnode_cli::service::Args,
+    args: &klnode_cli::service_unit::Args,
     home: &Home,
     global: &Global,
 ) -> Result<Reply, ProgramError> {
-    let program = super::connect::program(home, global)?;
-    Ok(klnode_cli::service::show(args, &program)?)
+    let program = super::connect_clients::program(home, global)?;
+    Ok(klnode_cli::service_unit::show(args, &program)?)
 }
 
 /// Locks a home, so that no node can start on it meanwhile.

@@ -5,9 +5,9 @@
 
 use super::ProgramError;
 use super::home::{Home, entropy};
-use klnode_cli::person::{self, PersonContext, PromptPurpose};
+use klnode_cli::person_key::{self, PersonContext, PromptPurpose};
 use klnode_cli::{Global, Reply, VerbError, read_limited};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
@@ -24,17 +24,17 @@ const TERMINATED: i32 = 143;
 /// Runs `klnode identity new`.
 pub(super) fn create(home: &Home, global: &Global) -> Result<Reply, ProgramError> {
     home.prepare()?;
-    with(home, global, person::create)
+    with(home, global, person_key::create)
 }
 
 /// Runs `klnode identity show`.
 pub(super) fn show(home: &Home, global: &Global) -> Result<Reply, ProgramError> {
-    with(home, global, person::show)
+    with(home, global, person_key::show)
 }
 
 /// Opens the person's key; `None` if the home has none.
 pub(super) fn key(home: &Home, global: &Global) -> Result<Option<SecretKey>, ProgramError> {
-    with(home, global, person::unlock)
+    with(home, global, person_key::unlock)
 }
 
 fn with<T>(

@@ -9,8 +9,8 @@
     reason = "a benchmark needs a clock"
 )]
 
-use klnode_scoring::scan::Scanner;
-use klnode_scoring::scan::disclosure::Border;
+use klnode_scoring::content_scan::Scanner;
+use klnode_scoring::content_scan::disclosure::Border;
 use std::hint::black_box;
 use std::time::Instant;
 

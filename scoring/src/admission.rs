@@ -21,10 +21,10 @@
 //! whose texts have helped passes (0.425), an entry by a stranger becomes a candidate (0.339), and
 //! an entry by a stranger with a medium finding is rejected (0.214).
 
+use crate::clamp_to_unit::unit;
+use crate::content_scan::Severity;
 use crate::posterior::Posterior;
 use crate::recency::recency;
-use crate::scan::Severity;
-use crate::unit_interval::unit;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::time::Day;
 

@@ -7,8 +7,8 @@
 
 use crate::predicate::AnchorState;
 use crate::status::Status;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
-use klnode_crdt::origin::Memory;
 
 /// Parameters of the audit; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -8,9 +8,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::clamp_to_unit::unit;
 use crate::decay::{self, DecayInputs};
 use crate::posterior::{LOWER_QUANTILE, Posterior};
-use crate::unit_interval::unit;
 use klnode_crdt::entry_view::AuthorCounts;
 use klnode_crdt::gcounter::{CountedAmount, Thousandths};
 use klnode_crdt::ids::AuthorId;

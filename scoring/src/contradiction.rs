@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::clamp_to_unit::unit;
 use crate::posterior::Posterior;
-use crate::unit_interval::unit;
 
 /// Parameters of the contradiction rule; `Default` holds the documented values.
 #[derive(Clone, Copy, Debug, PartialEq)]

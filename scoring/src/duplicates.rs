@@ -8,7 +8,7 @@
 //! are.
 
 use crate::contradiction::Polarity;
-use crate::statement::{self, StatementRelation, canonical};
+use crate::statement_comparison::{self, StatementRelation, canonical};
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::Hlc;
 
@@ -166,16 +166,16 @@ pub fn are_equal(a: &DuplicateText<'_>, b: &DuplicateText<'_>) -> bool {
 pub fn relate(a: &DuplicateText<'_>, b: &DuplicateText<'_>) -> StatementRelation {
     let [one, two] = [canonical(a.title), canonical(b.title)];
     let whole = if one == two {
-        statement::compare(a.content, b.content)
+        statement_comparison::compare(a.content, b.content)
     } else {
-        statement::compare(&whole(a), &whole(b))
+        statement_comparison::compare(&whole(a), &whole(b))
     };
     match whole {
         StatementRelation::Contradiction(_) => whole,
         // Different titles over equal contents are another wording.
         StatementRelation::Equal => StatementRelation::Compatible { overlap: 1.0 },
         _ if one == two => whole,
-        _ => match statement::compare(&one, &two) {
+        _ => match statement_comparison::compare(&one, &two) {
             found @ StatementRelation::Contradiction(_) => found,
             _ => whole,
         },

@@ -6,12 +6,12 @@
 //! in `knowledge`, rules about peers in `federation`, rules about finished tasks in `performance`;
 //! `evaporation` recommends decay classes.
 
-mod evaporation;
+mod decay_class_advice;
+mod entry_rules;
 mod facts;
 mod federation;
-mod knowledge;
 mod params;
-mod performance;
+mod task_rules;
 
 pub use facts::{EntryInsightFacts, EntryPair, InsightFacts, PeerInsightFacts, TaskInsightFacts};
 pub use params::{EvaporationParams, Params, StagnationParams};
@@ -230,19 +230,19 @@ pub fn insights(
     is_dismissed: impl Fn(&Insight) -> bool,
 ) -> Vec<Insight> {
     let found = [
-        knowledge::confidence_decline(&facts.entries, params),
-        knowledge::contradictions(&facts.entries, &facts.related, params),
+        entry_rules::confidence_decline(&facts.entries, params),
+        entry_rules::contradictions(&facts.entries, &facts.related, params),
         federation::trust_drops(&facts.peers, params),
-        knowledge::coverage_gaps(&facts.entries, params),
-        knowledge::stale_clusters(&facts.entries, &facts.clusters, params),
-        knowledge::merge_opportunities(&facts.entries, &facts.different, params),
+        entry_rules::coverage_gaps(&facts.entries, params),
+        entry_rules::stale_clusters(&facts.entries, &facts.clusters, params),
+        entry_rules::merge_opportunities(&facts.entries, &facts.different, params),
         federation::inbound(&facts.entries),
-        performance::strategy_efficiency(&facts.tasks, params),
-        performance::diminishing_rounds(&facts.tasks, params),
-        performance::cost_outliers(&facts.tasks, params),
-        performance::knowledge_roi(&facts.tasks, params),
-        evaporation::adaptive_evaporation(&facts.entries, params),
-        performance::branching_stagnation(&facts.tasks, &facts.entries, params),
+        task_rules::strategy_efficiency(&facts.tasks, params),
+        task_rules::diminishing_rounds(&facts.tasks, params),
+        task_rules::cost_outliers(&facts.tasks, params),
+        task_rules::knowledge_roi(&facts.tasks, params),
+        decay_class_advice::adaptive_evaporation(&facts.entries, params),
+        task_rules::branching_stagnation(&facts.tasks, &facts.entries, params),
     ];
     let mut placed: Vec<(usize, Insight)> = Vec::new();
     for mut of_rule in found {

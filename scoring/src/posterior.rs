@@ -12,7 +12,7 @@
 
 use statrs::function::beta::{beta_reg, ln_beta};
 
-use crate::unit_interval::unit;
+use crate::clamp_to_unit::unit;
 
 /// Probability mass below the lower bound: the rate is above it with 90 % credibility.
 pub const LOWER_QUANTILE: f64 = 0.10;

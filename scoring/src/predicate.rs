@@ -10,26 +10,26 @@
 //! only files that git tracks, run nothing, and their results name atoms, never file contents. The
 //! caller decides whose predicates are evaluated at all.
 
+mod atom_reason;
 mod bounded_regex;
 mod checkout;
 mod evaluate;
-mod freshness;
 mod glob;
 mod manifest;
 mod parse;
+mod predicate_check;
 mod read_cache;
-mod reason;
 mod version;
 
 use std::fmt;
 use std::str::FromStr;
 
+pub use atom_reason::{AtomReason, AtomResult};
 pub use checkout::{Checkout, ReadFailure};
 pub use evaluate::{PredicateOutcome, evaluate, evaluate_all};
-pub use freshness::{AnchorState, BrokenPredicate, PredicateCheck, check};
 pub use parse::{ATOMS_MAX, DEPTH_MAX, ParseError, TEXT_BYTES_MAX};
+pub use predicate_check::{AnchorState, BrokenPredicate, PredicateCheck, check};
 pub use read_cache::Params;
-pub use reason::{AtomReason, AtomResult};
 
 use bounded_regex::BoundedRegex;
 use glob::Glob;

@@ -15,8 +15,8 @@ mod weights;
 pub use reorder::{RELEVANCE_MARGIN, demote, is_clearly_more_relevant, reorder};
 pub use weights::{PerSignal, SUM_TOLERANCE, WEIGHT_MAX, Weights, WeightsError};
 
+use crate::clamp_to_unit::unit;
 use crate::status::Status;
-use crate::unit_interval::unit;
 use klnode_crdt::ids::EntryId;
 
 /// Parameters of ranking other than the weights; `Default` holds the documented values.

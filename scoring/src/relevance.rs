@@ -8,15 +8,15 @@
 //! weighs relevance against confidence, freshness and other signals. The constants were measured:
 //! `docs/internals/retrieval.md`.
 
-mod calibration;
+pub mod answer_grade;
+mod cosine_calibration;
 pub mod fusion;
-pub mod grade;
 mod phrase_match;
 
-pub use calibration::{Calibration, SAMPLE_COSINES_MIN};
+pub use cosine_calibration::{Calibration, SAMPLE_COSINES_MIN};
 pub use phrase_match::{Phrase, PhraseMatcher, PhraseTerm};
 
-use crate::unit_interval::unit;
+use crate::clamp_to_unit::unit;
 use fusion::{SignalSet, Signals, fuse, mention_min};
 
 /// BM25 term saturation, as in the keyword index.

@@ -5,9 +5,9 @@
 //! the status have no effect; only local events raise a foreign entry.
 
 use crate::admission::AdmissionDecision;
+use crate::content_scan::Severity;
 use crate::posterior::Posterior;
 use crate::predicate::AnchorState;
-use crate::scan::Severity;
 use klnode_crdt::time::Day;
 
 /// Parameters of the status rule; `Default` holds the documented values.

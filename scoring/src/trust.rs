@@ -25,10 +25,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::clamp_to_unit::unit;
 use crate::credit::TaskVerdict;
 use crate::hop::Hop;
 use crate::posterior::{LOWER_QUANTILE, Posterior};
-use crate::unit_interval::unit;
 use klnode_crdt::time::Day;
 
 /// Number of successes that a vouch of the operator counts as, before decay.

@@ -7,8 +7,8 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
 use klnode_crdt::ids::{AuthorId, StoreId};
-use klnode_crdt::key::{Purpose, SecretKey, Signature};
 use klnode_crdt::record::RawRecord;
+use klnode_crdt::signing_key::{Purpose, SecretKey, Signature};
 use klnode_crdt::time::WallTime;
 use klnode_federation::proto::message::{SyncRequest, SyncResponse};
 use klnode_federation::proto::ticket::Ticket;

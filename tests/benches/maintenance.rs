@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
 use klnode_tests::bench_timing::{bench_arguments, percentile};
-use klnode_tests::loaded_node::Place;
+use klnode_tests::benchmark_node::Place;
 use klnode_tests::sample_texts::Texts;
 use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@
 
 use bpe_openai::o200k_base;
 use klnode_tests::bench_timing::{bench_arguments, percentile};
-use klnode_tests::loaded_node::{Place, sizes_and_words};
+use klnode_tests::benchmark_node::{Place, sizes_and_words};
 use klnode_tests::sample_texts::Texts;
 use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@
 
 use klnode_embed::{self, Settings};
 use klnode_tests::bench_timing::{bench_arguments, percentile, timed};
-use klnode_tests::loaded_node::{Filled, Place, Running, lines, sizes_and_words};
+use klnode_tests::benchmark_node::{Filled, Place, Running, lines, sizes_and_words};
 use klnode_tests::sample_texts::Texts;
 use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};

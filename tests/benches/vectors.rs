@@ -6,8 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_index::vectors::{Engine, Limits, RowFacts, RowFilter, Vectors};
 use klnode_tests::bench_timing::{bench_arguments, in_turns, median, shortest, timed};
 use klnode_tests::test_engine::Seeded;

@@ -8,14 +8,14 @@ mod faults;
 mod inspect;
 mod newer_versions;
 mod peering;
-mod traffic;
+mod response_decoding;
 
 use crate::scripted_peer::Puppet;
 use crate::test_engine::{DiskMedium, Node, START, admit_all};
 use klnode_config::Config;
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::RawRecord;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, Engine, NewEntry, Receipt, RecordScreen, Rejection};
 use klnode_federation::proto::{Settings, SyncState};
@@ -342,7 +342,7 @@ impl Cluster {
             ReplicaAction::Answer(exchange, frame) => {
                 let Some((to, id)) = self.members[at].exchanges.remove(&exchange) else { return };
                 let frame = self.answered(at, to, frame);
-                self.records += traffic::records_of(&frame);
+                self.records += response_decoding::records_of(&frame);
                 self.network.note(&frame);
                 self.sent.push(Sent { from: at, to, frame: frame.clone() });
                 self.network.send(at, to, Wire::Answer(id, frame));
@@ -420,7 +420,7 @@ impl Cluster {
                 self.delivered += 1;
                 let peer = self.author(from);
                 self.happen(to, ReplicaEvent::Answered(peer, id, &frame));
-                if traffic::is_comparison(&frame) && self.is_up(to) {
+                if response_decoding::is_comparison(&frame) && self.is_up(to) {
                     let differs = matches!(self.state(to, from), SyncState::Differs(..));
                     *self.differences.entry((to, from)).or_default() += u64::from(differs);
                 }

@@ -6,14 +6,14 @@
 //! round-trip, error messages are short, work and results are bounded.
 
 mod agent_input;
-mod documents;
+mod binary_inputs;
 pub mod mutator;
+mod playbook_changes;
 mod protocol;
 pub mod seeds;
 mod text;
-mod wire;
 
-pub use wire::TABLES;
+pub use binary_inputs::TABLES;
 
 /// Longer inputs are truncated: claimed lengths in a few bytes cover the size limits.
 pub const INPUT_BYTES_MAX: usize = 64 * 1024;
@@ -36,8 +36,12 @@ pub const TARGETS: &[Target] = &[
         run: protocol::compare,
     },
     Target { name: "config", what: "a configuration file, or one flag", run: text::config },
-    Target { name: "documents", what: "changes of a playbook's text", run: documents::documents },
-    Target { name: "frames", what: "a frame of a paired node", run: wire::frames },
+    Target {
+        name: "documents",
+        what: "changes of a playbook's text",
+        run: playbook_changes::documents,
+    },
+    Target { name: "frames", what: "a frame of a paired node", run: binary_inputs::frames },
     Target { name: "front-matter", what: "an entry as a Markdown file", run: text::front_matter },
     Target {
         name: "hook-input",
@@ -45,17 +49,29 @@ pub const TARGETS: &[Target] = &[
         run: agent_input::hook_input,
     },
     Target { name: "import-lines", what: "lines of an imported file", run: text::import_lines },
-    Target { name: "pairing", what: "a frame of a stranger", run: wire::pairing },
+    Target { name: "pairing", what: "a frame of a stranger", run: binary_inputs::pairing },
     Target { name: "predicates", what: "a predicate", run: text::predicates },
-    Target { name: "proofs", what: "two headers that convict their author", run: wire::proofs },
-    Target { name: "records", what: "a record: header, signature, payload", run: wire::records },
+    Target {
+        name: "proofs",
+        what: "two headers that convict their author",
+        run: binary_inputs::proofs,
+    },
+    Target {
+        name: "records",
+        what: "a record: header, signature, payload",
+        run: binary_inputs::records,
+    },
     Target { name: "scan", what: "a text that is scanned and redacted", run: text::scan },
     Target {
         name: "stored-values",
         what: "the number of a table, and a value of it",
-        run: wire::stored_values,
+        run: binary_inputs::stored_values,
     },
-    Target { name: "tickets", what: "a ticket, as text or as its bytes", run: wire::tickets },
+    Target {
+        name: "tickets",
+        what: "a ticket, as text or as its bytes",
+        run: binary_inputs::tickets,
+    },
     Target { name: "tool-calls", what: "an agent's call of a tool", run: agent_input::tool_calls },
     Target {
         name: "workspace-settings",

@@ -9,7 +9,7 @@ mod payloads;
 use crate::test_engine::Seeded;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net::{self, Event, Events, Handle, Limits, Protocol};
 use klnode_federation::proto::message::{

@@ -4,22 +4,22 @@
 //! peer; a replay of a team; knowledge attacks and fuzz targets; timing, texts and filled stores for
 //! benchmarks; the sessions in documents, and the repository's own source for the house rules.
 
-pub mod attacks;
 pub mod bench_timing;
+pub mod benchmark_node;
 pub mod checkout;
 pub mod cluster;
 pub mod disk;
+pub mod documented_sessions;
 pub mod fuzzing;
 pub mod hostile_peer;
-pub mod loaded_node;
+pub mod knowledge_attacks;
 pub mod repo_source;
 pub mod sample_records;
 pub mod sample_texts;
 pub mod schedule;
 pub mod scripted_peer;
+pub mod seeded_writes;
 pub mod team;
-pub mod team_fixture;
 pub mod test_engine;
 pub mod test_server;
-pub mod transcript;
-pub mod write_script;
+pub mod workspace_fixture;

@@ -2,11 +2,11 @@
 
 use crate::test_engine::START;
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::entry_origin::{Memory, Origin};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{Boot, EntryId, Nonce, WorkspaceId};
 use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::lww_set::Presence;
-use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::register::Register;

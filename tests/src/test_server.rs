@@ -4,7 +4,7 @@
 use crate::test_engine::{DiskMedium, admit_all, setup};
 use klnode_config::Config;
 use klnode_crdt::ids::{EntryId, StoreId, TaskId};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{
     self, Command, Confirmation, Engine, EngineThread, Receipt, RecordScreen, Setup, TaskCommand,
@@ -15,7 +15,7 @@ use klnode_http::BearerToken;
 use klnode_index::{self, vectors};
 use klnode_query::{Reader, ScoringParams, maintenance};
 use klnode_replication::ReleasePolicy;
-use klnode_server::overlay_seal::MarksKey;
+use klnode_server::exported_marks::MarksKey;
 use klnode_server::person_auth::Person;
 use klnode_server::sampling_seed::SampleKey;
 use klnode_server::{BoundListener, Limits, Metrics, Service};

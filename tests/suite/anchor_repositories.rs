@@ -3,8 +3,8 @@
 
 use crate::support::git_repos::{Ground, done, type_in};
 use crate::support::mcp_client::Agent;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, told};
+use crate::support::node_process::{eventually, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;

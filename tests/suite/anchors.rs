@@ -1,7 +1,7 @@
 //! Anchors of entries, checked against checkouts on disk; none is made by git itself.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{Running, klnode, start, started, told};
+use crate::support::node_process::{Running, klnode, start, started, told};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::live_records::EntryRecords;
@@ -12,9 +12,9 @@ use klnode_scoring::predicate::{Checkout, ReadFailure};
 use klnode_scoring::rank::signals::AnchorState;
 use klnode_server::Limits;
 use klnode_tests::checkout::{Tree, index};
-use klnode_tests::team_fixture::{Stranger, bring, paired};
 use klnode_tests::test_engine::{Node, lesson};
 use klnode_tests::test_server::{Doors, Served, TOKEN, ask};
+use klnode_tests::workspace_fixture::{Stranger, bring, paired};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

@@ -1,6 +1,6 @@
 //! Excerpts of long entries: a hit shows the matching passage, and more of it if the budget allows.
 
-use crate::support::process::{done, printed, run, start};
+use crate::support::node_process::{done, printed, run, start};
 use klnode_server::Limits;
 use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};

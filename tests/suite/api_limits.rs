@@ -1,6 +1,6 @@
 //! Misbehaving API clients do not affect other clients.
 
-use crate::support::process::start;
+use crate::support::node_process::start;
 use klnode_crdt::record::Record;
 use klnode_engine::{RecordSource, ScreenDecision};
 use klnode_server::Limits;

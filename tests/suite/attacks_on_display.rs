@@ -1,7 +1,7 @@
 //! Knowledge attacks on displayed text: claims of authors that are not entitled, or not yet, and
 //! texts of strangers around a member's statement. The figures are those of `docs/internals/attacks.md`.
 
-use crate::attacks::learn;
+use crate::attacks_on_answers::learn;
 use crate::maintenance_rules::{act, pass};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::entry_view::EntryView;
@@ -13,10 +13,10 @@ use klnode_engine::NewEntry;
 use klnode_index::document::DocumentFilter;
 use klnode_query::{Audience, Cancel, GateDecision, HitCaveat, SearchQuery};
 use klnode_scoring::status::Status;
-use klnode_store::maintenance::{Matter, Service, Stage};
-use klnode_tests::attacks::{FUTURE, REWRITING, Rates};
-use klnode_tests::team_fixture::{Indexed, Stranger, Team, bring};
+use klnode_store::maintenance_journal::{Matter, Service, Stage};
+use klnode_tests::knowledge_attacks::{FUTURE, REWRITING, Rates};
 use klnode_tests::test_engine::{Node, START, lesson};
+use klnode_tests::workspace_fixture::{Indexed, Stranger, Team, bring};
 
 /// Every kind of claim on another author's entry.
 pub(super) fn rewrites(other: EntryId) -> Vec<ClaimEdit> {

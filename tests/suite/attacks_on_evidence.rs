@@ -1,7 +1,7 @@
 //! Knowledge attacks on evidence, with fixed corpora: echoes, crowds of identities, slander,
 //! milking and overflowing counters. The figures are those of `docs/internals/attacks.md`.
 
-use crate::attacks::{ask_for_all, place, settled};
+use crate::attacks_on_answers::{ask_for_all, place, settled};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::live_records::EntryRecords;
@@ -9,12 +9,12 @@ use klnode_crdt::tally::Observation::{self, Failure, Success};
 use klnode_engine::{Command, NewEntry, PeerCommand};
 use klnode_scoring::status::Status;
 use klnode_server::Limits;
-use klnode_tests::attacks::{
+use klnode_tests::knowledge_attacks::{
     COUNTERS, ECHO, MILKING, Poison, Rates, SLANDER, SLANDER_PLACE, SYBIL, SYBIL_ORDER, victims,
 };
-use klnode_tests::team_fixture::{Indexed, Stranger, Team, bring, paired};
 use klnode_tests::test_engine::{Node, lesson};
 use klnode_tests::test_server::{Doors, Served, TOKEN, ask};
+use klnode_tests::workspace_fixture::{Indexed, Stranger, Team, bring, paired};
 use serde_json::{Value, json};
 use std::time::Duration;
 

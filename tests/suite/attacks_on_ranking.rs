@@ -1,7 +1,7 @@
 //! Knowledge attacks on ranks: an author gains nothing by writing many texts, by confirming or
 //! citing its own, or by listing its own keys. The figures are those of `docs/internals/attacks.md`.
 
-use crate::attacks::{LAST_PLACES, ask_for_all, is_labelled, learn, place, settled};
+use crate::attacks_on_answers::{LAST_PLACES, ask_for_all, is_labelled, learn, place, settled};
 use crate::author_standing::mean;
 use klnode_crdt::claims::{Citation, TextSet};
 use klnode_crdt::gcounter::Thousandths;
@@ -14,9 +14,9 @@ use klnode_engine::{Command, NewEntry};
 use klnode_query::{Audience, Cancel, HitCaveat, SearchAnswer, SearchQuery};
 use klnode_scoring::token_budget::{EntryForm, Tier};
 use klnode_store::peers::row_types::PeerRow;
-use klnode_tests::attacks::{CHORUS, Poison, Rates, SYBIL_LISTED, Victim, victims};
-use klnode_tests::team_fixture::{Indexed, Shared, Stranger, Team, bring, paired};
+use klnode_tests::knowledge_attacks::{CHORUS, Poison, Rates, SYBIL_LISTED, Victim, victims};
 use klnode_tests::test_engine::{Node, START, lesson};
+use klnode_tests::workspace_fixture::{Indexed, Shared, Stranger, Team, bring, paired};
 use std::collections::BTreeSet;
 
 /// Tolerance for floating-point rounding.

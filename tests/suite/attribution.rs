@@ -4,7 +4,7 @@
 use crate::audit::contradict;
 use crate::support::homes::settle;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{json, klnode, printed, run, start, told};
+use crate::support::node_process::{json, klnode, printed, run, start, told};
 use crate::tasks::{begin, end};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
 use klnode_crdt::ids::{EntryId, TaskId};
@@ -14,8 +14,8 @@ use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, NewEntry, Promotion, Receipt, TaskCommand};
 use klnode_query::{Audience, BriefingQuestion, Cancel, HitCaveat};
 use klnode_tests::checkout::Tree;
-use klnode_tests::team_fixture::{Indexed, Team};
 use klnode_tests::test_engine::{Node, START, lesson};
+use klnode_tests::workspace_fixture::{Indexed, Team};
 use serde_json::{Value, json as object};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,23 +1,25 @@
 //! Audit: rule violations, drift and health numbers; and friction records with their report.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{Running, json, klnode, printed, run, start, started, text, told};
+use crate::support::node_process::{
+    Running, json, klnode, printed, run, start, started, text, told,
+};
 use crate::tasks::{begin, end};
 use klnode_crdt::claims::{Link, Relation};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::{Command, MaintenanceCommand, MaintenanceNote, NewEntry};
 use klnode_federation::proto::ticket::JoinOffer;
 use klnode_query::Cancel;
 use klnode_query::audit::{AuditPage, AuditScope};
 use klnode_scoring::audit::AuditRule;
-use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{Matter, Service, ServiceRow, Stage};
 use klnode_store::peers::row_types::{PeerApproval, PeerRow};
 use klnode_tests::checkout::Tree;
-use klnode_tests::team_fixture::{Shared, Stranger, paired};
 use klnode_tests::test_engine::{Node, lesson};
+use klnode_tests::workspace_fixture::{Shared, Stranger, paired};
 use std::path::Path;
 use std::process::Stdio;
 

@@ -2,13 +2,13 @@
 
 use crate::support::conformance::conforms;
 use crate::support::homes::settle;
-use crate::support::process::{self, printed, run, start, told};
+use crate::support::node_process::{self, printed, run, start, told};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
 use klnode_crdt::live_records::EntryRecords;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
 use klnode_crdt::tally::Observation::{Failure, Success};
@@ -24,9 +24,9 @@ use klnode_server::Limits;
 use klnode_store::Snapshot;
 use klnode_store::peers::Membership;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow, WorkspaceRow};
-use klnode_tests::team_fixture::{Stranger, Team, bring, paired};
 use klnode_tests::test_engine::{Node, START, lesson};
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::{Stranger, Team, bring, paired};
 use serde_json::json;
 
 pub(super) fn near(given: f64, expected: f64) {
@@ -487,9 +487,9 @@ fn a_member_of_a_full_workspace_waits_until_there_is_room() {
     settle(&home, full_workspace(&late), 1);
     let (_node, _) = start(&home);
     let approve = || run(&home, &["peer", "approve", "late"]);
-    let state = || process::json(&home, &["peer", "show", "late"])["state"].clone();
+    let state = || node_process::json(&home, &["peer", "show", "late"])["state"].clone();
     let is_member = || {
-        let shown = process::json(&home, &["workspace", "show", "team"]);
+        let shown = node_process::json(&home, &["workspace", "show", "team"]);
         shown["members"].to_string().contains(&late.author().to_string())
     };
     for _ in 0..2 {

@@ -1,10 +1,10 @@
 //! Backups: their content, crashes during them, and the effects of restoring one.
 
 use crate::support::homes::{lies_in, lived, settle};
-use crate::support::peer::Peer;
-use crate::support::process::{
+use crate::support::node_process::{
     PROGRAM, Running, banner, done, eventually, json, printed, refusal, run, signal, start, told,
 };
+use crate::support::peer_processes::Peer;
 use klnode_crdt::ids::Boot;
 use klnode_engine::MarkChange;
 use klnode_home::{Existing, Layout};
@@ -107,7 +107,7 @@ fn any_change_to_a_backup_is_detected_without_writing() {
         node.create(&format!("entry {n}"));
     }
     let snapshot = node.engine.store().snapshot().unwrap();
-    let key = klnode_crdt::key::SecretKey::from_bytes(&[1; 32]);
+    let key = klnode_crdt::signing_key::SecretKey::from_bytes(&[1; 32]);
     let about = backup::BackupFacts {
         node: node.author(),
         store: node.engine.store().id(),

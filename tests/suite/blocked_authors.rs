@@ -2,7 +2,7 @@
 //! then count as non-members in views, answers and word statistics; lifting a block makes them
 //! members again. No record documents the block.
 
-use crate::attacks::{
+use crate::attacks_on_answers::{
     UNEVEN, answered, ask_for_all, asked_of_an_answer, flood, learn, place, relevance, settled,
 };
 use crate::attacks_on_display::{facts, rewrites};
@@ -17,10 +17,12 @@ use klnode_query::{Audience, SearchHit};
 use klnode_scoring::trust::WeightReason;
 use klnode_server::Limits;
 use klnode_store::peers::row_types::PeerRow;
-use klnode_tests::attacks::{Rates, UNHEARD_CROWD, UNHEARD_FLOOD, UNHEARD_REWRITING, victims};
-use klnode_tests::team_fixture::{Indexed, Stranger, Team, bring, paired};
+use klnode_tests::knowledge_attacks::{
+    Rates, UNHEARD_CROWD, UNHEARD_FLOOD, UNHEARD_REWRITING, victims,
+};
 use klnode_tests::test_engine::Node;
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::{Indexed, Stranger, Team, bring, paired};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

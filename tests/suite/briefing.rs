@@ -1,7 +1,7 @@
 //! Briefings: entries of a workspace that matter now, in a fixed order, under a budget, quoted as
 //! data.
 
-use crate::support::process::{klnode, start, told};
+use crate::support::node_process::{klnode, start, told};
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::lww_set::Presence;
@@ -14,9 +14,9 @@ use klnode_scoring::briefing::Section;
 use klnode_server::Limits;
 use klnode_store::Snapshot;
 use klnode_tests::checkout::Tree;
-use klnode_tests::team_fixture::Team;
 use klnode_tests::test_engine::{Node, lesson};
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::Team;
 use serde_json::{Value, json};
 
 fn question(workspace: WorkspaceId) -> BriefingQuestion {

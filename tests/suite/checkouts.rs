@@ -3,8 +3,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::git_repos::{Ground, done, refused, type_in};
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, told};
+use crate::support::node_process::{eventually, told};
+use crate::support::peer_processes::Peer;
 use klnode_git::{CheckoutError, Repository, RepositoryIdentity, RepositorySimilarity, Roots};
 use klnode_tests::test_server::ask;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::git_repos::{self, Ground};
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, klnode, printed, run, signal, text, told};
+use crate::support::node_process::{eventually, klnode, printed, run, signal, text, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

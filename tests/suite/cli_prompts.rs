@@ -1,15 +1,15 @@
 //! Verbs that ask for confirmation and report their result: to a person, and without a terminal.
 
 use crate::support::homes::settle;
-use crate::support::process::{eventually, json, printed, run, start, told};
+use crate::support::node_process::{eventually, json, printed, run, start, told};
 use clap::Parser;
 use klnode_cli::{self, Cli, ConfirmPrompt, OutputReader, ProgressSink, VerbContext, VerbError};
 use klnode_client::{Client, ClientError};
 use klnode_crdt::record::Record;
 use klnode_engine::{RecordSource, ScreenDecision};
-use klnode_tests::team_fixture::paired;
 use klnode_tests::test_engine::Node;
 use klnode_tests::test_server::PATIENCE;
+use klnode_tests::workspace_fixture::paired;
 use serde_json::json as object;
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
 //! The socket and the command line, as people and programs use them: real processes.
 
-use crate::support::process::{PROGRAM, Running, klnode, signal, start, started, told};
+use crate::support::node_process::{PROGRAM, Running, klnode, signal, start, started, told};
 use hyper::Method;
 use klnode_api_types::search::{Search, SearchResponse};
 use klnode_api_types::{
@@ -8,7 +8,7 @@ use klnode_api_types::{
     NodeStatus, Outcome, Task,
 };
 use klnode_client::{Client, ClientError};
-use klnode_tests::{test_server, transcript};
+use klnode_tests::{documented_sessions, test_server};
 use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -18,7 +18,7 @@ use std::process::Stdio;
 #[test]
 fn the_session_in_the_readme_prints_the_documented_output() {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md"));
-    let steps = transcript::sessions(&readme.expect("the README is there"));
+    let steps = documented_sessions::sessions(&readme.expect("the README is there"));
     assert!(steps.len() >= 5, "the README has a session");
     let folder = tempfile::tempdir().unwrap();
     let (home, programs) = (folder.path().join("home"), folder.path().join("bin"));
@@ -26,7 +26,7 @@ fn the_session_in_the_readme_prints_the_documented_output() {
     std::os::unix::fs::symlink(PROGRAM, programs.join("klnode")).unwrap();
     let (_node, _) = start(&home);
     let _others = ["second", "third"].map(|name| start(&folder.path().join(name)));
-    transcript::run(&steps, &programs, &home);
+    documented_sessions::run(&steps, &programs, &home);
 }
 
 fn answer(home: &Path, arguments: &[&str]) -> (i32, String, String) {

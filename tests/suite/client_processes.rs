@@ -8,7 +8,7 @@
 
 use crate::findings::{CACHE, SQL};
 use crate::support::conformance::conforms;
-use crate::support::process::{PROGRAM, Running, done, eventually, run, start, text, told};
+use crate::support::node_process::{PROGRAM, Running, done, eventually, run, start, text, told};
 use crate::tasks::{begin, end};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_engine::{

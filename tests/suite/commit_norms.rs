@@ -2,8 +2,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::git_repos::Ground;
-use crate::support::process::{text, told};
-use crate::support::scene::Scene;
+use crate::support::node_process::{text, told};
+use crate::support::node_with_home::Scene;
 use serde_json::{Value, json};
 
 /// Adds the commit norms that ship as examples.

@@ -1,12 +1,12 @@
 //! Statements of the seed Decapod, typed into a real process: provenance, memories, gates, archive.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{printed, text};
-use crate::support::scene::{Scene, days_ago};
+use crate::support::node_process::{printed, text};
+use crate::support::node_with_home::{Scene, days_ago};
 use klnode_crdt::claims::{Link, Relation};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::NewEntry;
 use klnode_tests::test_engine::{lesson, newest_schema};

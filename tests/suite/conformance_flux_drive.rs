@@ -1,8 +1,8 @@
 //! Statements of the seed flux-drive, typed into a real process: reviews, decay and retrieval.
 
 use crate::support::conformance::conforms;
-use crate::support::process::text;
-use crate::support::scene::{Scene, near};
+use crate::support::node_process::text;
+use crate::support::node_with_home::{Scene, near};
 use serde_json::{Value, json};
 
 /// A review in which the node is asked a question; returns the codes that were archived by its end.

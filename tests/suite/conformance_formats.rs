@@ -1,8 +1,8 @@
 //! Statements of the seeds about files: layouts and fields, through an import and an export.
 
 use crate::support::conformance::conforms;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, text as text_of, told};
+use crate::support::node_process::{eventually, text as text_of, told};
+use crate::support::peer_processes::Peer;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

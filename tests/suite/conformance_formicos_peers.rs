@@ -2,9 +2,9 @@
 //! entries and filters.
 
 use crate::support::conformance::conforms;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, text};
-use crate::support::scene::near;
+use crate::support::node_process::{eventually, text};
+use crate::support::node_with_home::near;
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 //! process.
 
 use crate::support::conformance::conforms;
-use crate::support::process::text;
-use crate::support::scene::{Scene, days_ago, near};
+use crate::support::node_process::text;
+use crate::support::node_with_home::{Scene, days_ago, near};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::record_builder::ClaimEdit;

@@ -3,8 +3,8 @@
 use crate::support::conformance::conforms;
 use crate::support::git_repos::Ground;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{done, text, told};
-use crate::support::scene::{Scene, days_ago, near};
+use crate::support::node_process::{done, text, told};
+use crate::support::node_with_home::{Scene, days_ago, near};
 use klnode_tests::checkout::Tree;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Statements of the seed WFC, typed into a real process: drift of a reviewer's knowledge.
 
 use crate::support::conformance::conforms;
-use crate::support::process::text;
-use crate::support::scene::{Scene, days_ago};
+use crate::support::node_process::text;
+use crate::support::node_with_home::{Scene, days_ago};
 use serde_json::{Value, json};
 
 fn contradict(scene: &Scene, topic: &str, workspace: &str) -> [String; 2] {

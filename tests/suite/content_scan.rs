@@ -3,11 +3,11 @@
 
 use crate::support::conformance::conforms;
 use crate::support::homes::{files, settle};
-use crate::support::process::{Running, json, klnode, printed, run, started, told};
+use crate::support::node_process::{Running, json, klnode, printed, run, started, told};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{Digest, EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
@@ -20,8 +20,8 @@ use klnode_federation::proto::SyncState;
 use klnode_federation::sim::Knobs;
 use klnode_query::screen_record;
 use klnode_tests::cluster::{Cluster, REST_MS};
-use klnode_tests::team_fixture::Stranger;
 use klnode_tests::test_engine::{Node, Seeded, admit_all, lesson};
+use klnode_tests::workspace_fixture::Stranger;
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! order.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{done, printed, run, text};
-use crate::support::scene::near;
+use crate::support::node_process::{done, printed, run, text};
+use crate::support::node_with_home::near;
 use crate::tasks::{begin, end, serve};
 use klnode_config::Config;
 use klnode_crdt::ids::{EntryId, TaskId};
@@ -14,11 +14,11 @@ use klnode_query::maintenance::{Maintenance, MaintenancePass, Params};
 use klnode_scoring::caller_role::BONUS;
 use klnode_scoring::credit::{TaskOutcome, TaskVerdict};
 use klnode_server::Limits;
-use klnode_store::maintenance::Service;
+use klnode_store::maintenance_journal::Service;
 use klnode_store::row_types::ServedRow;
-use klnode_tests::team_fixture::Indexed;
 use klnode_tests::test_engine::Node;
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::Indexed;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

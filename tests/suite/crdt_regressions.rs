@@ -17,8 +17,8 @@ use klnode_crdt::version_vector::Slot;
 use klnode_engine::{
     Command, IngestOutcome, Limits, MarkChange, Receipt, RecordSource, Rejection, ScreenDecision,
 };
-use klnode_tests::team_fixture::{Stranger, bring, paired};
 use klnode_tests::test_engine::{Node, START, exchange};
+use klnode_tests::workspace_fixture::{Stranger, bring, paired};
 use std::time::Duration;
 
 const DAY: Duration = Duration::from_secs(86_400);

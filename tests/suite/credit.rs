@@ -19,9 +19,9 @@ use klnode_scoring::credit::{TaskOutcome, TaskVerdict};
 use klnode_scoring::status::Status;
 use klnode_server::Limits;
 use klnode_store::row_types::{AnswerCost, HitCost, ServedRow};
-use klnode_tests::team_fixture::Team;
 use klnode_tests::test_engine::{Node, START, in_workspace, lesson};
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::Team;
 use serde_json::json;
 
 fn about_task(node: &mut Node, act: TaskCommand) -> TaskReceipt {

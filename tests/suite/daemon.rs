@@ -1,7 +1,7 @@
 //! The program as a new user meets it: real processes, their output and exit codes.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{Running, klnode, refusal, run, signal, start, started, told};
+use crate::support::node_process::{Running, klnode, refusal, run, signal, start, started, told};
 use klnode_api_types::NodeSettings;
 use klnode_client::Client;
 use std::io::{BufRead, BufReader, Read, Write};

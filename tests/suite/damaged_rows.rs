@@ -1,16 +1,16 @@
 //! One damaged item at a time: the key, the charter of a workspace, the row of a record. Each
 //! damage is noticed, no damaged data leaves the node, and a peer restores the rows it holds.
 
-use crate::support::corrupt::{RECORDS, damage, spoil, stopped, strike, strike_file};
 use crate::support::event_stream::Followed;
-use crate::support::process::{self, refusal, run, start, told};
+use crate::support::node_process::{self, refusal, run, start, told};
+use crate::support::row_damage::{RECORDS, damage, spoil, stopped, strike, strike_file};
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::workspace_charter;
 use klnode_engine::{Command, Finish, NewTask, Receipt, TaskCommand, TaskReceipt};
 use klnode_federation::proto::message::{OutboxItem, SyncResponse};
@@ -19,9 +19,9 @@ use klnode_query::{Audience, BriefingQuestion, Cancel};
 use klnode_scoring::credit::{TaskOutcome, TaskVerdict};
 use klnode_store::row_types::ServedRow;
 use klnode_tests::cluster::Cluster;
-use klnode_tests::team_fixture::Indexed;
 use klnode_tests::test_engine::{Node, START, in_workspace, lesson, success};
 use klnode_tests::test_server::{PATIENCE, ask};
+use klnode_tests::workspace_fixture::Indexed;
 use redb::Database;
 use serde_json::{Value, json};
 use std::fs;
@@ -142,7 +142,7 @@ fn a_backup_restores_its_key_and_the_operator_may_adopt_another() {
         home.display()
     );
     assert_eq!(told(&running), expected);
-    let listed = process::json(&home, &["list", "--all"]);
+    let listed = node_process::json(&home, &["list", "--all"]);
     assert_eq!(listed["entries"][0]["title"], "kept");
 }
 
@@ -335,7 +335,7 @@ fn one_damaged_record_affects_one_entry_and_no_backup() {
     for title in ["struck", "whole", "also whole"] {
         let content = format!("All there is to say of the {title} lamp.");
         let words = ["add", "--title", title, "--content", &content, "--evidence", "doc:a"];
-        ids.push(process::json(&home, &words)["id"].as_str().unwrap().to_owned());
+        ids.push(node_process::json(&home, &words)["id"].as_str().unwrap().to_owned());
     }
     let file = backup.to_str().unwrap();
     assert!(run(&home, &["backup", "create", file]).status.success());
@@ -345,7 +345,7 @@ fn one_damaged_record_affects_one_entry_and_no_backup() {
     node.stop();
     strike_file(&home, b"of the struck lamp");
     let (_node, _) = start(&home);
-    let listed = process::json(&home, &["list"]);
+    let listed = node_process::json(&home, &["list"]);
     assert_eq!(listed["entries"].as_array().map(Vec::len), Some(2), "{listed}");
     let found = run(&home, &["search", "lamp", "--all"]);
     assert!(found.status.success(), "{}", told(&found));

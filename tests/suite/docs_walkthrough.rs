@@ -1,9 +1,9 @@
 //! Two agents on two nodes of one team, from the first search to a report of harm: the session of
 //! `docs/guide/walkthrough.md`, typed into real processes.
 
-use crate::support::peer::Peer;
-use crate::support::process::{PROGRAM, eventually};
-use klnode_tests::transcript::{self, Names, Step};
+use crate::support::node_process::{PROGRAM, eventually};
+use crate::support::peer_processes::Peer;
+use klnode_tests::documented_sessions::{self, Names, Step};
 use serde_json::Value;
 use std::os::unix::fs::symlink;
 
@@ -33,7 +33,7 @@ fn the_two_node_session_of_the_documentation_works() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/walkthrough.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
     let parts: Vec<_> = page.split("\n```\n\n").map(|part| format!("{part}\n```\n")).collect();
-    let parts: Vec<_> = parts.iter().map(|part| transcript::sessions(part)).collect();
+    let parts: Vec<_> = parts.iter().map(|part| documented_sessions::sessions(part)).collect();
     let [learns, hears, is_served, tells, asks, answers] = &parts[..] else {
         panic!("the page has {} parts", parts.len());
     };
@@ -48,7 +48,7 @@ fn the_two_node_session_of_the_documentation_works() {
     bob.json(&["peer", "join", &ann.ticket(&["team"])]);
     let mut names = Names::from([("ANN".to_owned(), ann.key()[..16].to_owned())]);
     let mut play = |steps: &[Step]| {
-        transcript::go_on(steps, &programs, &at("ann"), &mut names);
+        documented_sessions::go_on(steps, &programs, &at("ann"), &mut names);
         ENTRIES.map(|code| names.get(code).expect("the page has shown it").clone())
     };
 

@@ -1,7 +1,7 @@
 //! The doctor on damaged homes, and the service units that keep a node running.
 
 use crate::support::homes::settle;
-use crate::support::process::{
+use crate::support::node_process::{
     PROGRAM, Running, banner, checks, json, klnode, printed, refusal, run, signal, start, told,
 };
 use klnode_crdt::record::Record;

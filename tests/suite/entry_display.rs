@@ -1,25 +1,25 @@
 //! Display of entries with several authors (the newest claim among one person's machines, and every
 //! version in an edit conflict), and of the evidence for a single entry.
 
-use crate::attacks::{ask_for_all, settled};
+use crate::attacks_on_answers::{ask_for_all, settled};
 use crate::audit::contradict;
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::entry::Entry;
 use klnode_crdt::ids::{AuthorId, Boot, EntryId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::lww_set::Presence;
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_engine::{Command, Confirmation, DeliveredRecord, PeerCommand};
 use klnode_query::HitCaveat;
 use klnode_scoring::status::Status;
 use klnode_server::Limits;
 use klnode_store::peers::row_types::PeerRow;
-use klnode_tests::team_fixture::paired;
 use klnode_tests::test_engine::{Node, exchange};
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::paired;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -3,24 +3,24 @@
 
 use crate::support::conformance::conforms;
 use crate::support::git_repos::{Ground, done, refused, type_in};
-use crate::support::peer::Peer;
+use crate::support::node_process::{printed, text};
+use crate::support::peer_processes::Peer;
 use crate::support::person_key::{header, write_key};
-use crate::support::process::{printed, text};
 use klnode_crdt::claims::{Link, Relation, TextSet};
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::lww_set::Presence;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, DeliveredRecord};
 use klnode_query::resolve_entry;
 use klnode_scoring::status::Status;
 use klnode_server::{Limits, person_auth};
-use klnode_tests::team_fixture::{Stranger, Team, bring};
 use klnode_tests::test_engine::Node;
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::{Stranger, Team, bring};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

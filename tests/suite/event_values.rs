@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::event_stream::Followed;
-use crate::support::process::{Running, done, klnode, run, start, text};
+use crate::support::node_process::{Running, done, klnode, run, start, text};
 use klnode_server::Limits;
 use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};

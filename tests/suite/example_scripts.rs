@@ -1,7 +1,7 @@
 //! The examples that need no klnode library, run unchanged against a real node.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{PROGRAM, Running, done, printed, start, told};
+use crate::support::node_process::{PROGRAM, Running, done, printed, start, told};
 use klnode_client::Client;
 use serde_json::Value;
 use std::io::Write;

@@ -3,7 +3,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::homes::lies_in;
-use crate::support::process::{Running, eventually, klnode, printed, started, text, told};
+use crate::support::node_process::{Running, eventually, klnode, printed, started, text, told};
 use klnode_tests::test_server::{Answer, PATIENCE, ask};
 use serde_json::{Value, json};
 use std::os::unix::net::UnixStream;
@@ -394,7 +394,7 @@ fn a_kill_before_the_comparison_loses_and_repeats_nothing() {
     }
     let doctor = klnode(&node.home).args(["check", "home", "store", "--json"]).output().unwrap();
     let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
-    let store = crate::support::process::checks(&checks);
+    let store = crate::support::node_process::checks(&checks);
     let store = store.iter().filter(|one| one["check"] != "room");
     assert!(store.clone().all(|one| one["verdict"] != "fail"), "{checks}");
 }

@@ -4,8 +4,8 @@
 //! round trips through a node.
 
 use crate::support::git_repos::Ground;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, json, printed, run, start, told};
+use crate::support::node_process::{eventually, json, printed, run, start, told};
+use crate::support::peer_processes::Peer;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

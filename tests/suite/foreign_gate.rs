@@ -6,11 +6,11 @@ use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry_view::State;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{Boot, EntryId, Generation};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::{Position, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::tally::Observation::Confirmation;
 use klnode_crdt::tally::Tally;
 use klnode_crdt::time::{Hlc, WallTime};
@@ -20,8 +20,8 @@ use klnode_query::{Audience, Corroboration, GateDecision, HitCaveat, SearchHit};
 use klnode_scoring::status::Status;
 use klnode_scoring::token_budget::OmissionReason;
 use klnode_store::peers::row_types::PeerRow;
-use klnode_tests::team_fixture::{Indexed, Team, paired};
 use klnode_tests::test_engine::{Node, START, lesson};
+use klnode_tests::workspace_fixture::{Indexed, Team, paired};
 use std::time::{Duration, Instant};
 
 pub(super) fn entries(hits: &[SearchHit]) -> Vec<EntryId> {

@@ -3,12 +3,12 @@
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{Boot, Digest, EntryId};
-use klnode_crdt::key::{Purpose, SecretKey, Signature};
 use klnode_crdt::limits::{ABSORBS_MAX, FORMAT};
 use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::record::{RawRecord, Record, RecordError};
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::{Purpose, SecretKey, Signature};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::{key, origin};
 use klnode_crdt::time::{Day, Hlc};

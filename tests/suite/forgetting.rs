@@ -1,10 +1,10 @@
 //! Forgetting: entitled authors, the remaining tombstone, and that no peer restores the entry.
 
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, Nonce, WorkspaceId};
 use klnode_crdt::live_records::EntryRecords;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::workspace_charter;
 use klnode_engine::{Command, IngestOutcome, MarkChange, NewEntry, Receipt, Rejection, SourceKey};

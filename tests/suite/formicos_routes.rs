@@ -1,14 +1,14 @@
 //! The routes and shapes of `FormicOS` under `/api/v1/`: the same data, gate and marks as `/v1/`.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{eventually, text};
-use crate::support::scene::Scene;
+use crate::support::node_process::{eventually, text};
+use crate::support::node_with_home::Scene;
 use klnode_crdt::ids::EntryId;
 use klnode_engine::Command;
 use klnode_server::Limits;
 use klnode_store::row_types::ServedRow;
-use klnode_tests::team_fixture::Team;
 use klnode_tests::test_server::{Doors, Served};
+use klnode_tests::workspace_fixture::Team;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::os::unix::net::UnixStream;
@@ -338,8 +338,8 @@ fn the_tier_full_names_merged_entries_and_the_cluster() {
     };
     let result = |title: &str| {
         let found = get(&node, "/api/v1/knowledge/search?q=zqfull&tier=full");
-        let results = found["results"].as_array().unwrap().iter();
-        results.cloned().find(|one| one["title"] == title)
+        let mut results = found["results"].as_array().unwrap().iter();
+        results.find(|one| one["title"] == title).cloned()
     };
     let merged = eventually("the equal entries are merged", || {
         maintain("duplicates");

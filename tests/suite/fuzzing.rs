@@ -3,7 +3,7 @@
 //! `KLNODE_BLESS=1` rewrites the seeds of the corpora; `KLNODE_FUZZ` sets the number of mutations
 //! per target. `.ci/fuzz` goes further, with libFuzzer.
 
-use klnode_store::row_formats::rewritten;
+use klnode_store::row_reencoding::rewritten;
 use klnode_tests::fuzzing::{self, TABLES, TARGETS, Target, mutator, seeds};
 use klnode_tests::repo_source::ROOT;
 use klnode_tests::test_engine::Seeded;

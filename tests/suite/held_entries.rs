@@ -3,8 +3,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, text, told};
+use crate::support::node_process::{eventually, text, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 
 /// A text for each topic of the disclosure rules, with `Blue Harbour` as a configured name.

@@ -1,7 +1,7 @@
 //! Choice and ownership of the home: another user's, a file, a relative path, one from the
 //! environment.
 
-use crate::support::process::{PROGRAM, klnode, refusal, start, started, told};
+use crate::support::node_process::{PROGRAM, klnode, refusal, start, started, told};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;

@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{Running, done, klnode, start, told};
+use crate::support::node_process::{Running, done, klnode, start, told};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

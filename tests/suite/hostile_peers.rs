@@ -1,6 +1,6 @@
 //! A hostile peer against a real node process: it harms only itself.
 
-use crate::support::peer::Peer;
+use crate::support::peer_processes::Peer;
 use klnode_crdt::ids::Digest;
 use klnode_federation::proto::ticket::Ticket;
 use klnode_tests::hostile_peer::{Attack, End, Outcome, attack};

@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::git_repos::Ground;
-use crate::support::process::{Running, json, printed, run, start, text, told};
+use crate::support::node_process::{Running, json, printed, run, start, text, told};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

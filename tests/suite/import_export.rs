@@ -1,9 +1,9 @@
 //! Export and import files: an export restores the same data, and foreign files are validated. Real
 //! processes.
 
-use crate::support::corrupt::strike_file;
 use crate::support::homes::{lived, settle};
-use crate::support::process::{Running, json, klnode, printed, run, signal, start, told};
+use crate::support::node_process::{Running, json, klnode, printed, run, signal, start, told};
+use crate::support::row_damage::strike_file;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::{Command, NewEntry};
 use klnode_tests::test_engine::{Node, exchange, lesson};

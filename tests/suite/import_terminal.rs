@@ -2,7 +2,7 @@
 //!
 //! The program `script` gives the real process a terminal.
 
-use crate::support::process::{PROGRAM, Running, eventually, json, signal, start};
+use crate::support::node_process::{PROGRAM, Running, eventually, json, signal, start};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};

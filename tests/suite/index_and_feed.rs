@@ -1,9 +1,9 @@
 //! The index with a feed controlled by the test: forgetting during a rebuild of vectors, damaged
 //! records, and a slow embedder.
 
-use crate::attacks::settled;
+use crate::attacks_on_answers::settled;
 use crate::support::homes::settle;
-use crate::support::process::{json, start};
+use crate::support::node_process::{json, start};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
@@ -14,9 +14,9 @@ use klnode_engine::{Command, NewEntry};
 use klnode_index::{self, Setup, State, Wakes, vectors};
 use klnode_query::{Audience, Cancel, HitCaveat, SearchAnswer, SearchQuery, TAIL_RECORDS_MAX};
 use klnode_store::row_types::Seq;
-use klnode_tests::team_fixture::{Indexed, Team};
 use klnode_tests::test_engine::{Node, START, lesson};
 use klnode_tests::test_server::PATIENCE;
+use klnode_tests::workspace_fixture::{Indexed, Team};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;

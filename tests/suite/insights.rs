@@ -3,9 +3,9 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, klnode, text};
-use crate::support::scene::{Scene, days_ago};
+use crate::support::node_process::{eventually, klnode, text};
+use crate::support::node_with_home::{Scene, days_ago};
+use crate::support::peer_processes::Peer;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;

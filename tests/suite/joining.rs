@@ -1,8 +1,8 @@
 //! Joining by address, and offers of membership between paired nodes. Real processes on loopback.
 
 use crate::support::conformance::conforms;
-use crate::support::peer::Peer;
-use crate::support::process::{Running, eventually, klnode, printed, signal, text, told};
+use crate::support::node_process::{Running, eventually, klnode, printed, signal, text, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

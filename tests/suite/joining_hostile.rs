@@ -1,10 +1,10 @@
 //! Nodes that break the rules of joining by address, against a real process: the operator sees only
 //! valid requests, and the node keeps working.
 
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, printed, text, told};
+use crate::support::node_process::{eventually, printed, text, told};
+use crate::support::peer_processes::Peer;
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_federation::net::{self, Event, Handle, Limits, Protocol};
 use klnode_federation::proto::pairing::{Card, PairRequest, PairResponse};
 use klnode_federation::proto::sas::{

@@ -1,8 +1,8 @@
 //! `klnode knowledge`: the commands of Decapod, with the three tests of its description.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{eventually, printed, text, told};
-use crate::support::scene::{Scene, days_ago};
+use crate::support::node_process::{eventually, printed, text, told};
+use crate::support::node_with_home::{Scene, days_ago};
 use klnode_engine::Command;
 use klnode_store::row_types::ServedRow;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::process::{
+use crate::support::node_process::{
     Running, eventually, json, klnode, printed, run, start, started, text, told,
 };
 use serde_json::{Value, json as object};

@@ -2,7 +2,7 @@
 //! measured thresholds.
 
 use crate::audit::contradict;
-use crate::support::process::eventually;
+use crate::support::node_process::eventually;
 use crate::tasks::begin;
 use klnode_config::Config;
 use klnode_crdt::claims::{Link, Relation, TextSet};
@@ -21,9 +21,9 @@ use klnode_scoring::contradiction::Polarity;
 use klnode_scoring::duplicates::{
     DuplicateDecision, DuplicateText, PairLabel, PairOwners, Thresholds, compare, propose_min,
 };
-use klnode_store::maintenance::{MaintenanceRow, Service, ServiceRow, Stage};
-use klnode_tests::team_fixture::{Indexed, Team};
+use klnode_store::maintenance_journal::{MaintenanceRow, Service, ServiceRow, Stage};
 use klnode_tests::test_engine::{Node, exchange};
+use klnode_tests::workspace_fixture::{Indexed, Team};
 use serde_json::Value;
 use std::sync::Arc;
 

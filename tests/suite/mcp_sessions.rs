@@ -4,7 +4,7 @@
 //! `KLNODE_MCP_SESSIONS` sets the number of sessions.
 
 use crate::support::mcp_client::Agent;
-use crate::support::process::{Running, eventually, klnode, resident_bytes, start, told};
+use crate::support::node_process::{Running, eventually, klnode, resident_bytes, start, told};
 use klnode_tests::test_server::{self, Answer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};

@@ -3,8 +3,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::Agent;
-use crate::support::process::text;
-use crate::support::scene::{Scene, days_ago, near};
+use crate::support::node_process::text;
+use crate::support::node_with_home::{Scene, days_ago, near};
 use klnode_crdt::ids::TaskId;
 use klnode_engine::{Command, Finish, NewTask, Receipt, TaskCommand, TaskReceipt};
 use klnode_scoring::credit::{TaskOutcome, TaskVerdict};

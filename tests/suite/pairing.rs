@@ -1,9 +1,9 @@
 //! Real processes on loopback: two commands pair two nodes, and entries travel.
 
 use crate::support::conformance::conforms;
-use crate::support::peer::Peer;
-use crate::support::process::{done, eventually, klnode, printed, started, text, told};
-use klnode_crdt::key::SecretKey;
+use crate::support::node_process::{done, eventually, klnode, printed, started, text, told};
+use crate::support::peer_processes::Peer;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_federation::net;
 use klnode_federation::proto::ticket::{JoinOffer, Secret, Ticket};

@@ -1,8 +1,8 @@
 //! Decisions of an operator about a peer, and refusals of decisions that do not apply. Real
 //! processes.
 
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, printed, told};
+use crate::support::node_process::{eventually, printed, told};
+use crate::support::peer_processes::Peer;
 use serde_json::json;
 
 /// Runs a command that is refused with this exit code and message.

@@ -1,8 +1,8 @@
 //! Playbooks as typed: written, edited, compared, restored and purged, alone and by two nodes.
 
 use crate::support::conformance::conforms;
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, printed, text, told};
+use crate::support::node_process::{eventually, printed, text, told};
+use crate::support::peer_processes::Peer;
 use serde_json::Value;
 
 const TEXT: &str = "# How we release\n\n## Before\n\nCheck that CI is green.\n\n## Releasing\n\nTag the \

@@ -1,19 +1,19 @@
 //! Forged and excessive edits of a playbook: they count for nothing, and erase nothing.
 
-use crate::support::corrupt::strike;
 use crate::support::playbook_team::{
     Forger, TEXT, assert_same, deliver, edit, heads, new_playbook, remove, row, team, text, write,
 };
+use crate::support::row_damage::strike;
 use klnode_crdt::claims::TextSet;
-use klnode_crdt::edit::DocumentEdit;
+use klnode_crdt::document_edit::DocumentEdit;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
-use klnode_crdt::removal_page::RemovalPage;
+use klnode_crdt::removal_page_origin::RemovalPage;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::workspace_charter;
 use klnode_document::document::TextDocument;
 use klnode_document::limits::AuthorQuota;

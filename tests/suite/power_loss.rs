@@ -4,8 +4,8 @@
 //! run.
 
 use klnode_tests::disk::{Disk, PowerCut};
+use klnode_tests::seeded_writes::{Model, acknowledge, next_group, observed};
 use klnode_tests::test_engine::{Node, START, Seeded};
-use klnode_tests::write_script::{Model, acknowledge, next_group, observed};
 
 /// The model after each acknowledged group, with the number of disk calls made by then.
 struct Run {

@@ -2,9 +2,9 @@
 //! and verify nothing.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{done, printed, run, start, text};
+use crate::support::node_process::{done, printed, run, start, text};
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Origin;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, NewEntry, SourceKey};
 use klnode_server::Limits;

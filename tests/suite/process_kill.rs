@@ -4,8 +4,8 @@
 //! `KLNODE_KILLS` sets the number of kills; `KLNODE_DAMAGE=all` damages every file in every way.
 //! Draws follow from a seed; only the moment of a kill depends on the machine.
 
-use crate::support::peer::Peer;
-use crate::support::process::{Running, checks, eventually, json, klnode, start};
+use crate::support::node_process::{Running, checks, eventually, json, klnode, start};
+use crate::support::peer_processes::Peer;
 use klnode_tests::test_engine::Seeded;
 use klnode_tests::test_server::{Answer, PATIENCE, read, request};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 //! server that they wait for.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{
+use crate::support::node_process::{
     Running, checks, eventually, json as answered, klnode, run, signal, started, told,
 };
 use klnode_tests::test_server::PATIENCE;

@@ -3,8 +3,8 @@
 
 use crate::support::conformance::conforms;
 use crate::support::homes::lies_in;
-use crate::support::process::text;
-use crate::support::scene::{Scene, near};
+use crate::support::node_process::text;
+use crate::support::node_with_home::{Scene, near};
 use serde_json::{Value, json};
 
 const SPIKE: [&str; 4] = ["--type", "spike", "--outcome", "confirmed"];

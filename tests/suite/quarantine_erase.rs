@@ -13,8 +13,8 @@ use klnode_federation::sim::Knobs;
 use klnode_query::screen_record;
 use klnode_store::{FileMedium, Options, Store};
 use klnode_tests::cluster::{Cluster, REST_MS};
-use klnode_tests::team_fixture::Stranger;
 use klnode_tests::test_engine::{Node, START, admit_all, lesson, setup};
+use klnode_tests::workspace_fixture::Stranger;
 use std::path::Path;
 
 /// Text that the scan finds, with a unique word.

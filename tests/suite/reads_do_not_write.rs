@@ -1,6 +1,6 @@
 //! Reading changes no knowledge: it writes no record, and does not make entries fresher.
 
-use crate::attacks::{ask_for_all, settled};
+use crate::attacks_on_answers::{ask_for_all, settled};
 use klnode_crdt::ids::Digest;
 use klnode_engine::Command;
 use klnode_server::{Limits, document};

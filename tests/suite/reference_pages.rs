@@ -117,9 +117,9 @@ fn the_formats_page_has_the_versions_limits_and_files_of_the_code() {
         home.hook_log_file(),
         home.run_folder(),
         home.lock_file(),
-        home.page_file(),
     ];
-    for file in files.iter().map(|file| file.display().to_string()) {
+    let of_process = home.page_file(0).display().to_string().replace('0', "PROCESS");
+    for file in files.iter().map(|file| file.display().to_string()).chain([of_process]) {
         assert!(
             page.contains(&format!("`{file}`")) || page.contains(&format!("`{file}/`")),
             "{file}"

@@ -4,8 +4,8 @@
 use klnode_config::Config;
 use klnode_crdt::equivocation::{EquivocationProof, RawProof};
 use klnode_crdt::ids::{AuthorId, Boot, EntryId, StoreId, WorkspaceId};
-use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::record::RawRecord;
+use klnode_crdt::signing_key::{Purpose, SecretKey};
 use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, PeerCommand, Receipt, Rejection};
 use klnode_federation::proto::limits::VERSION;
@@ -22,8 +22,8 @@ use klnode_replication::{
 use klnode_store::{Error, Store};
 use klnode_tests::cluster::{Cluster, REST_MS};
 use klnode_tests::disk::{Disk, Fault};
-use klnode_tests::team_fixture::{Stranger, bring, paired};
 use klnode_tests::test_engine::{Node, START};
+use klnode_tests::workspace_fixture::{Stranger, bring, paired};
 use redb::{Database, TableDefinition};
 use std::ops::Range;
 use std::sync::Arc;
@@ -467,7 +467,7 @@ fn a_damaged_receipt_does_not_block_the_others() {
     let other = Stranger::new(1).author();
     node.meet(other, paired("other"));
     node.note(entries.iter().map(|entry| PeerCommand::Release(other, *entry, true)).collect());
-    let disk = crate::support::corrupt::stopped(node);
+    let disk = crate::support::row_damage::stopped(node);
     spoil(&disk, peer, entries[0]);
     spoil(&disk, other, entries[1]);
     let node = Node::start_on(disk, 1, 3, START).expect("opens");

@@ -4,8 +4,8 @@
 use crate::findings::{CACHE, SQL};
 use crate::support::conformance::conforms;
 use crate::support::git_repos::Ground;
-use crate::support::process::{eventually, text};
-use crate::support::scene::{Scene, days_ago};
+use crate::support::node_process::{eventually, text};
+use crate::support::node_with_home::{Scene, days_ago};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::{Command, NewEntry};
@@ -311,7 +311,7 @@ fn a_solved_problem_is_written_up_with_its_parts() {
         -e 's/^verify_steps: .*/verify_steps: [\"run it\"]/' -e '/^## Problem/a It fails.' \
         -e '/^## Cause/a A typo.' -e '/^## Solution/a Mend it.' \"$1\"\n";
     std::fs::write(&editor, script).unwrap();
-    let mut command = crate::support::process::klnode(&scene.home());
+    let mut command = crate::support::node_process::klnode(&scene.home());
     command.args(["add", "--solved", "--json"]).current_dir(scene.folder());
     command.env("VISUAL", format!("sh {}", editor.display())).env("TMPDIR", scene.folder());
     let output = command.output().unwrap();

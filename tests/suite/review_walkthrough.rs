@@ -1,9 +1,9 @@
 //! A review with five reviewers, twice: the scripts and the session of `docs/guide/review.md`, typed into
 //! real processes.
 
-use crate::support::peer::Peer;
-use crate::support::process::{PROGRAM, eventually};
-use klnode_tests::transcript::{self, Names};
+use crate::support::node_process::{PROGRAM, eventually};
+use crate::support::peer_processes::Peer;
+use klnode_tests::documented_sessions::{self, Names};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn write_scripts(page: &str, folder: &Path) {
 fn the_second_review_of_the_documentation_is_better_because_of_the_first() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guide/review.md");
     let page = std::fs::read_to_string(page).expect("the page is there");
-    let sections: Vec<_> = page.split("\n## ").map(transcript::sessions).collect();
+    let sections: Vec<_> = page.split("\n## ").map(documented_sessions::sessions).collect();
     let played: Vec<_> = sections.iter().filter(|steps| !steps.is_empty()).collect();
     let [first, learns, second, fresh] = &played[..] else {
         panic!("the page has {} sections with a session", played.len());
@@ -49,7 +49,7 @@ fn the_second_review_of_the_documentation_is_better_because_of_the_first() {
     symlink(&other.home, at("fresh")).unwrap();
     write_scripts(&page, folder.path());
     let mut names = Names::new();
-    let mut play = |steps| transcript::go_on(steps, &programs, &at("home"), &mut names);
+    let mut play = |steps| documented_sessions::go_on(steps, &programs, &at("home"), &mut names);
 
     play(first);
     holds(&node, 1);

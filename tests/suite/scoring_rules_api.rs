@@ -1,7 +1,7 @@
 //! Scoring rules as callers see them: over the socket, and with real processes.
 
 use crate::support::conformance::conforms;
-use crate::support::process::{done, klnode, printed, run, start, told};
+use crate::support::node_process::{done, klnode, printed, run, start, told};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation::{self, Failure, Success};

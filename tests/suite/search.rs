@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::homes::files;
-use crate::support::process::{Running, done, run, start, told};
+use crate::support::node_process::{Running, done, run, start, told};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 //! and with or without waiting callers or readers. Mostly real processes.
 
 use crate::support::homes::lies_in;
-use crate::support::process::{eventually, json, klnode, printed, run, start, started, told};
+use crate::support::node_process::{eventually, json, klnode, printed, run, start, started, told};
 use klnode_crdt::ids::StoreId;
 use klnode_engine::{Command, Engine, Receipt};
 use klnode_store::row_types::Seq;

@@ -2,7 +2,7 @@
 //! on labelled sets as good as ranking by means.
 
 use crate::support::conformance::conforms;
-use crate::support::process::json as answered;
+use crate::support::node_process::json as answered;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;
 use klnode_crdt::tally::Observation;

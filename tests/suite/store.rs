@@ -2,10 +2,10 @@
 
 use crate::support::homes;
 use klnode_crdt::ids::{AuthorId, Digest, StoreId};
-use klnode_crdt::key::Signature;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::Signature;
 use klnode_crdt::testing::key;
 use klnode_engine::{
     Command, DeliveredRecord, Engine, IngestOutcome, MarkChange, PeerCommand, Receipt,

@@ -1,7 +1,7 @@
 //! Tasks: servings in a task decide the class of a confirmation, and its end gives credit.
 
 use crate::findings::{CACHE, SQL};
-use crate::support::process::{self, klnode, start, started, text, told};
+use crate::support::node_process::{self, klnode, start, started, text, told};
 use klnode_crdt::entry_type::code_digits;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
 use klnode_engine::{
@@ -544,10 +544,10 @@ fn the_amount_of_feedback_is_configurable() {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let (_node, _) = started(command);
         let add = ["add", "--title", "About zqstep", "--content", "c", "--evidence", "doc:notes"];
-        let code = text(&process::json(home.path(), &add)["code"]);
-        let alpha = || process::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
+        let code = text(&node_process::json(home.path(), &add)["code"]);
+        let alpha = || node_process::json(home.path(), &["show", &code])["alpha"].as_f64().unwrap();
         let before = alpha();
-        process::json(home.path(), &["feedback", &code, "--helpful"]);
+        node_process::json(home.path(), &["feedback", &code, "--helpful"]);
         let added = alpha() - before;
         assert!((added - expected).abs() < 1e-3, "{step:?}: {added}");
     }

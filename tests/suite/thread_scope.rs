@@ -2,7 +2,7 @@
 
 use crate::support::conformance::conforms;
 use crate::support::mcp_client::{Agent, text as answer_text};
-use crate::support::process::{done, eventually, json, printed, run, start, text};
+use crate::support::node_process::{done, eventually, json, printed, run, start, text};
 use klnode_server::Limits;
 use klnode_tests::test_server::{Doors, Served};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! A used ticket is valid only for repeating a lost response.
 
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, told};
+use crate::support::node_process::{eventually, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 
 fn members(peer: &Peer) -> usize {

@@ -2,10 +2,10 @@
 //! the cost of weak answers, a kill in the middle of the background work, and the choice of `static`.
 
 use crate::support::mcp_client::{Agent, text as answer_text};
-use crate::support::process::{
+use crate::support::node_process::{
     PROGRAM, Running, done, eventually, json, klnode, printed, run, started, text,
 };
-use klnode_tests::loaded_node::Place;
+use klnode_tests::benchmark_node::Place;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;

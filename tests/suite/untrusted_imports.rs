@@ -1,7 +1,7 @@
 //! Import files by other authors: their statements about other entries, about the reading node and
 //! about its operator's marks. Real processes.
 
-use crate::support::process::{json, printed, run, start, told};
+use crate::support::node_process::{json, printed, run, start, told};
 use serde_json::{Value, json as object};
 use std::path::Path;
 

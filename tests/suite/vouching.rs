@@ -1,7 +1,7 @@
 //! Vouching for a peer: its effects, its limits, and how it ends.
 
-use crate::support::peer::Peer;
-use crate::support::process::{eventually, printed, told};
+use crate::support::node_process::{eventually, printed, told};
+use crate::support::peer_processes::Peer;
 use serde_json::{Value, json};
 use std::fs;
 

@@ -5,8 +5,8 @@
 
 mod address;
 mod choices;
-mod endpoint;
-mod list;
+mod embedding_server;
+mod name_lists;
 mod number;
 mod size;
 mod time;
@@ -16,8 +16,8 @@ pub use choices::{
     DecayClass, DisclosureRule, EmbedderKind, EntryType, LogFormat, LogLevel, Memory, Reach,
     Status, Switch, ThreadDefault,
 };
-pub use endpoint::{ModelName, ServerUrl, VariableName};
-pub use list::{BoundedList, NodeName, ScopeName};
+pub use embedding_server::{ModelName, ServerUrl, VariableName};
+pub use name_lists::{BoundedList, NodeName, ScopeName};
 pub use number::{BoundedInteger, Factor, Fraction, Positive, SignalWeight};
 pub use size::Bytes;
 pub use time::{Days, Interval, IntervalFrom};

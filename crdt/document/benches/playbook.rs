@@ -18,7 +18,7 @@ use klnode_document::change::CheckedChange;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::TextDocument;
 use klnode_document::edit::EditContext;
-use klnode_document::identity::EditIdentity;
+use klnode_document::edit_identity::EditIdentity;
 use klnode_document::limits::AuthorQuota;
 use klnode_document::root_change::ROOT_BYTES;
 use std::time::Instant;

@@ -10,8 +10,8 @@
 
 use crate::change_hash::ChangeHash;
 use crate::document::{TextDocument, UnknownVersion};
-use crate::element::ElementId;
-use crate::identity::Actor;
+use crate::edit_identity::Actor;
+use crate::text_elements::ElementId;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::WallTime;
 

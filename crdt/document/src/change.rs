@@ -9,8 +9,8 @@
 
 use crate::change_error::ChangeError;
 use crate::change_hash::ChangeHash;
-use crate::chunk_parser::{self, ParsedChange, TargetRun};
-use crate::identity::{Actor, EditIdentity};
+use crate::change_parser::{self, ParsedChange, TargetRun};
+use crate::edit_identity::{Actor, EditIdentity};
 use crate::limits::{AuthorQuota, CHANGE_BYTES_MAX};
 use klnode_crdt::time::WallTime;
 use std::ops::Range;
@@ -47,7 +47,7 @@ impl CheckedChange {
         if bytes.len() > CHANGE_BYTES_MAX {
             return Err(ChangeError::TooLong);
         }
-        let parsed = chunk_parser::parse(bytes)?;
+        let parsed = change_parser::parse(bytes)?;
         let expected = identity.actor();
         if parsed.actor != expected {
             return Err(ChangeError::WrongActor { expected, found: parsed.actor });

@@ -1,6 +1,6 @@
 //! The reasons to refuse the bytes of a change.
 
-use crate::identity::Actor;
+use crate::edit_identity::Actor;
 use crate::limits::CHANGE_BYTES_MAX;
 
 /// Why the bytes of a change are refused. The reason depends on the bytes and the identity alone, so

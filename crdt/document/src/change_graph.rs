@@ -13,12 +13,12 @@
 //! The rules protect automerge, which trusts its input: it panics if an operation names an element
 //! that is missing, or if a counter comes near 2^32.
 
+use crate::actor_lanes::Lanes;
 use crate::causal_clock::CausalClock;
 use crate::change::CheckedChange;
 use crate::change_hash::ChangeHash;
-use crate::chunk_parser::TargetRun;
-use crate::identity::Actor;
-use crate::lanes::Lanes;
+use crate::change_parser::TargetRun;
+use crate::edit_identity::Actor;
 use crate::root_change::{ROOT_HASH, TEXT_COUNTER};
 use klnode_crdt::ids::AuthorId;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

@@ -6,10 +6,10 @@
 //! the operations itself, with the bytes that automerge would write.
 
 use crate::change_hash::ChangeHash;
-use crate::element::ElementId;
-use crate::identity::Actor;
+use crate::edit_identity::Actor;
 use crate::root_change;
 use crate::text_diff::TextSplice;
+use crate::text_elements::ElementId;
 use automerge::legacy::{self, Key, ObjectId, Op, OpType};
 use automerge::{Change, ExpandedChange, ScalarValue};
 use klnode_crdt::time::WallTime;

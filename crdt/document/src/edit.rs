@@ -16,10 +16,10 @@ use crate::change_error::ChangeError;
 use crate::change_hash::ChangeHash;
 use crate::change_writer::ChangeWriter;
 use crate::document::{TextDocument, UnknownVersion};
-use crate::element::ElementId;
-use crate::identity::{Actor, EditIdentity};
+use crate::edit_identity::{Actor, EditIdentity};
 use crate::limits::{CHANGE_OPERATIONS_MAX, DEPENDENCIES_MAX, TEXT_BYTES_MAX};
 use crate::text_diff::{self, TextSplice};
+use crate::text_elements::ElementId;
 use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::time::WallTime;
 

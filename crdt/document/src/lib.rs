@@ -30,31 +30,31 @@
 
 #![warn(missing_docs)]
 
+mod actor_lanes;
 pub mod blame;
 mod causal_clock;
 pub mod change;
 pub mod change_error;
 pub mod change_graph;
 pub mod change_hash;
+mod change_parser;
 pub mod change_selection;
 mod change_writer;
-mod chunk_parser;
-mod chunk_reader;
 pub mod document;
 pub mod edit;
-mod element;
-pub mod identity;
-mod lanes;
+pub mod edit_identity;
+mod leb128_reader;
 pub mod limits;
+pub mod markdown_sections;
 mod operation_columns;
 pub mod root_change;
 mod run_length;
-pub mod sections;
 mod sequence_diff;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text_diff;
+mod text_elements;
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 //! bounded before any row is read.
 
 use crate::change_error::ChangeError;
-use crate::chunk_reader::ChunkReader;
+use crate::leb128_reader::ChunkReader;
 use crate::run_length::{self, Column};
 
 const OBJECT_ACTOR: u32 = 0x01;

@@ -5,7 +5,7 @@
 //! contains it. It has an actor of its own, which no author can have except by a collision of hashes.
 
 use crate::change_hash::ChangeHash;
-use crate::identity::Actor;
+use crate::edit_identity::Actor;
 use automerge::{Automerge, ObjId, TextEncoding};
 
 /// The actor of the root change.

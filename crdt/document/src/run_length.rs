@@ -13,7 +13,7 @@
 //! Only the shortest form is accepted: neighbouring rows with equal values form one run.
 
 use crate::change_error::ChangeError;
-use crate::chunk_reader::ChunkReader;
+use crate::leb128_reader::ChunkReader;
 use crate::limits::CHANGE_OPERATIONS_MAX;
 
 const NOT_SHORTEST: ChangeError = ChangeError::Malformed("a column is not in its shortest form");

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::claims::Claims;
+use crate::entry_origin::{Memory, Origin};
 use crate::ids::{Boot, EntryId, Generation, Nonce, RetractionId, WorkspaceId};
-use crate::origin::{Memory, Origin};
 use crate::payload::Payload;
 use crate::record::{Position, RawRecord};
 use crate::register::{MvRegister, Register, RegisterValue};

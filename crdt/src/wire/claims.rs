@@ -4,10 +4,10 @@
 
 use super::origin::WireOrigin;
 use crate::claims::{Citation, Claims, Link, Relation, TextSet};
+use crate::entry_origin::Origin;
 use crate::ids::{AuthorId, Digest, EntryId, RetractionId};
 use crate::lww_set::{ElementState, LwwSet, Presence};
-use crate::origin::Origin;
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
 use crate::register::{Register, RegisterValue};
 use crate::time::{Hlc, WallTime};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Wire format of an edit: the branch of its actor, and the bytes of the change.
 
-use crate::edit::DocumentEdit;
-use crate::refusal::RecordError;
+use crate::document_edit::DocumentEdit;
+use crate::record_error::RecordError;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

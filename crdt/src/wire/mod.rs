@@ -13,7 +13,7 @@ pub(crate) mod tally;
 pub(crate) mod tombstone;
 
 use crate::limits::{PAYLOAD_BYTES_MAX, PAYLOAD_ITEMS_MAX};
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
 use msgpack_limits::MsgpackLimits;
 use serde::{Deserialize, Serialize};
 

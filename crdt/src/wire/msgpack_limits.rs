@@ -4,7 +4,7 @@
 //! and lengths, and allocates nothing in proportion to a declared size. It refuses bytes that
 //! exceed a bound, so the decoder never sees hostile sizes. The bytes must be exactly one value.
 
-pub use crate::refusal::Malformed;
+pub use crate::record_error::Malformed;
 
 use crate::limits::NESTING_MAX;
 

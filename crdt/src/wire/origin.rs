@@ -1,8 +1,8 @@
 //! Wire format of an entry's origin, created or imported.
 
+use crate::entry_origin::{Memory, Origin};
 use crate::ids::{AuthorId, Nonce, WorkspaceId};
-use crate::origin::{Memory, Origin};
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
 use crate::time::Hlc;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Wire format of a retraction: its payload, and the origin if its author carries it.
 
 use super::origin::WireOrigin;
+use crate::entry_origin::Origin;
 use crate::ids::RetractionId;
-use crate::origin::Origin;
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use crate::gcounter::{GCounter, Thousandths};
 use crate::ids::Boot;
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
 use crate::tally::Tally;
 use crate::time::Day;
 use serde::{Deserialize, Serialize};

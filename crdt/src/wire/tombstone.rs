@@ -2,8 +2,8 @@
 
 use super::origin::WireOrigin;
 use crate::ids::{AuthorId, Nonce};
-use crate::key::Signature;
-use crate::refusal::RecordError;
+use crate::record_error::RecordError;
+use crate::signing_key::Signature;
 use crate::tombstone::{AdminGrant, Grounds, Tombstone};
 use serde::{Deserialize, Serialize};
 

@@ -4,14 +4,14 @@
 //! `cargo run -p klnode-examples --bin remember`
 
 use klnode_crdt::claims::Citation;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, StoreId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{

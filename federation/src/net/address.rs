@@ -197,7 +197,7 @@ pub(super) fn is_worth_learning(address: &Multiaddr, seen_at: &Multiaddr) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use klnode_crdt::key::SecretKey;
+    use klnode_crdt::signing_key::SecretKey;
 
     #[test]
     fn author_and_peer_id_hold_the_same_key() {

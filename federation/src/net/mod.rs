@@ -40,12 +40,12 @@
 mod actor;
 mod address;
 mod address_book;
-mod approved_peers_only;
 mod connection_limits;
 mod error_text;
 mod frame;
 mod handle;
 mod pairing_rate_limit;
+mod protocol_for_approved_peers;
 mod swarm;
 #[cfg(test)]
 mod tests;
@@ -54,7 +54,7 @@ pub use address::{AddressError, author_of, parse_address, parse_target, peer_id_
 pub use handle::{Events, Handle, QueueFull};
 
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use std::time::Duration;
 
 /// Parameters of [`start`].

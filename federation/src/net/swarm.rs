@@ -2,9 +2,9 @@
 //!
 //! All choices made once at start-up are here; the event loop is in `actor`.
 
-use super::approved_peers_only::ApprovedOnly;
 use super::connection_limits::ConnectionLimits;
 use super::frame::Frames;
+use super::protocol_for_approved_peers::ApprovedOnly;
 use super::{DURATION_MAX, Limits, NetError, Protocol, Settings, address};
 use libp2p::core::muxing::StreamMuxerBox;
 use libp2p::core::transport::timeout::TransportTimeout;

@@ -8,8 +8,8 @@ use super::sas::{self, RequestedRole};
 use super::ticket::JoinOffer;
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId, WorkspaceId};
-use klnode_crdt::key::Signature;
 use klnode_crdt::record::RawRecord;
+use klnode_crdt::signing_key::Signature;
 use klnode_crdt::time::WallTime;
 
 fn greeting() -> Greeting {

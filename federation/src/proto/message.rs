@@ -85,8 +85,8 @@ impl OutboxItem {
 
 /// Encodes a record as an array without names: header, signature and payload.
 mod parcel {
-    use klnode_crdt::key::Signature;
     use klnode_crdt::record::RawRecord;
+    use klnode_crdt::signing_key::Signature;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_bytes::{ByteBuf, Bytes};
 

@@ -72,7 +72,7 @@
 //! ([`StoreAccess`]) and the time. `net` and `sim` drive the same state machine.
 
 mod anti_entropy;
-pub mod filter;
+pub mod entry_filter;
 #[cfg(test)]
 mod golden_tests;
 pub mod limits;

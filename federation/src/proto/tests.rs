@@ -11,9 +11,9 @@ use super::{
 use klnode_crdt::claims::Claims;
 use klnode_crdt::equivocation::RawProof;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Generation, StoreId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::{Position, RawRecord, Record};
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_crdt::version_vector::Slot;
 use std::cell::Cell;

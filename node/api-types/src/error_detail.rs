@@ -1,7 +1,7 @@
 //! An error as the API sends it.
 
 use crate::ErrorKind;
-use klnode_scoring::scan::redact_secrets;
+use klnode_scoring::content_scan::redact_secrets;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

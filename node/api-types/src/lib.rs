@@ -6,9 +6,11 @@ mod admission;
 mod anchors;
 mod audit;
 mod briefing;
+mod browser_page;
 mod contributions;
 mod edit_conflicts;
 mod entry_links;
+mod entry_writes;
 mod error_detail;
 mod error_kind;
 mod events;
@@ -25,8 +27,6 @@ pub mod joins;
 mod list_entries;
 mod maintenance;
 mod mark_update;
-mod outcomes;
-mod page;
 pub mod peers;
 pub mod person_signature;
 pub mod playbooks;
@@ -35,10 +35,10 @@ mod quarantine;
 pub mod search;
 mod serving_log;
 mod settings;
+mod task_outcomes;
 mod tasks;
 pub mod transfer;
 mod usage;
-mod workspaces;
 
 pub use admission::{Admission, ScanVerdict};
 pub use anchors::{
@@ -47,11 +47,17 @@ pub use anchors::{
 };
 pub use audit::{AuditCounts, AuditItem, AuditLimits, AuditQuery, AuditReportPage};
 pub use briefing::{BRIEFING_TOKENS, Briefing, BriefingEntry, BriefingQuery, BriefingSection};
+pub use browser_page::{PageState, PageTicket};
 pub use contributions::{ContradictingHit, Contribution, OtherAuthorValue, Prior, ProposedClaim};
 pub use edit_conflicts::{
     FieldResolution, FieldVersion, ResolveRequest, ResolveResult, ResolvedField,
 };
 pub use entry_links::{EntryLinks, LinkedEntry, LinksQuery, TypedLink};
+pub use entry_writes::{
+    Accept, AcceptResult, AddResult, ArchiveThread, ArchivedThread, EditResult, EntryLink,
+    MapCheckoutRequest, MappedCheckout, Promote, PromotionResult, PromotionSource, ShareFlag,
+    Supersede, SupersedeResult, WorkspacesQuery,
+};
 pub use error_detail::{ErrorBody, ErrorDetail};
 pub use error_kind::ErrorKind;
 pub use events::{EventsQuery, RecordEvent, StreamEvent, ValueChange};
@@ -68,8 +74,6 @@ pub use maintenance::{
     MaintenanceQuery, MaintenanceResult, MaintenanceRun, MaintenanceService, MaintenanceStatus,
 };
 pub use mark_update::MarkUpdate;
-pub use outcomes::{FinishedOutcome, OutcomeReport, OutcomeTotals, OutcomesQuery, StrategyTotals};
-pub use page::{PageState, PageTicket};
 pub use promotion_ledger::{LedgerPromotion, PromotionLedger, PromotionsQuery};
 pub use quarantine::{
     Quarantine, QuarantineDecision, QuarantineQuery, QuarantinedRecord, QuarantinedText,
@@ -77,16 +81,14 @@ pub use quarantine::{
 };
 pub use serving_log::{ServedAnswer, ServingLog, ServingLogQuery};
 pub use settings::{NodeSetting, NodeSettings};
+pub use task_outcomes::{
+    FinishedOutcome, OutcomeReport, OutcomeTotals, OutcomesQuery, StrategyTotals,
+};
 pub use tasks::{
     AdoptionReason, FinishTask, FinishedTask, NewTask, PartialUse, Task, TaskConclusion,
     TaskCredit, TaskEntry, Tasks, TasksQuery, split_code,
 };
 pub use usage::{Usage, UsageDay, UsageGroup, UsageNumbers, UsageQuery};
-pub use workspaces::{
-    Accept, AcceptResult, AddResult, ArchiveThread, ArchivedThread, EditResult, EntryLink,
-    MapCheckoutRequest, MappedCheckout, Promote, PromotionResult, PromotionSource, ShareFlag,
-    Supersede, SupersedeResult, WorkspacesQuery,
-};
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};

@@ -3,7 +3,7 @@
 //! The client signs, the server verifies; both build the signed bytes here.
 
 use data_encoding::HEXLOWER;
-use klnode_crdt::key::{Purpose, SecretKey};
+use klnode_crdt::signing_key::{Purpose, SecretKey};
 use klnode_crdt::time::WallTime;
 
 /// The header with the signature: milliseconds since 1970, a colon, 128 hex digits.

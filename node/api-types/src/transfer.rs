@@ -1,7 +1,7 @@
 //! Request and response types of export, import and backup. Scripts depend on the names.
 
 use crate::{ErrorDetail, ImportedSource};
-use klnode_scoring::scan::redact_secrets;
+use klnode_scoring::content_scan::redact_secrets;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -1,15 +1,15 @@
 //! `klnode add`: writes a new entry, or copies one with `--from`.
 
 use super::editor::{Draft, Editor};
+use super::entry_copy::EntryCopy;
 use super::entry_fields::{OWN_WORD, ParsedEntry};
-use super::promote::EntryCopy;
 use super::sanitize::printable;
 use super::solved_problem::{SolvedArgs, WriteUp};
 use super::{Reply, VerbError, anchors, front_matter, read_limited};
 use hyper::Method;
 use klnode_api_types::{AddResult, NewEntry, ShareFlag};
 use klnode_client::{Client, ClientError};
-use klnode_scoring::scan::disclosure::SCAN_TOPIC;
+use klnode_scoring::content_scan::disclosure::SCAN_TOPIC;
 use serde::de::IgnoredAny;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

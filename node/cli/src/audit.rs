@@ -5,7 +5,7 @@
 
 use super::api_path::escape;
 use super::sanitize::printable;
-use super::{ProgressSink, Reply, VerbError, review_proposal};
+use super::{ProgressSink, Reply, VerbError, limits_review};
 use klnode_api_types::{AuditCounts, AuditItem, AuditLimits, AuditReportPage, NodeStatus};
 use klnode_client::Client;
 use klnode_scoring::audit::{self, Aspect, AuditRule, AuditTally, Measure, Params};
@@ -232,7 +232,7 @@ impl AuditTotals {
         }
         let is_well = close_key.is_none() && !measures.iter().any(Measure::is_over);
         if let Some(file) = proposal {
-            text.push_str(&review_proposal::write(file, &measures)?);
+            text.push_str(&limits_review::write(file, &measures)?);
         }
         let measures = measures.iter().map(|measure| HealthNumber {
             name: measure.aspect.name(),
@@ -248,7 +248,7 @@ impl AuditTotals {
             measures: measures.collect(),
         };
         if let Some(file) = report {
-            review_proposal::write_json(file, "the report", &health)?;
+            limits_review::write_json(file, "the report", &health)?;
             let _ = writeln!(text, "The numbers are in {}.", file.display());
         }
         Ok(self.with_verdict(Reply::new(&health, text), !is_well))

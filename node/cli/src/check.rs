@@ -4,7 +4,7 @@
 //! ask the running node. The JSON form is an object with one key per part.
 
 use super::anchors::{self, Check};
-use super::rule_gate::{self, RuleGate};
+use super::check_gates::{self, RuleGate};
 use super::{ProgressSink, Reply, VerbError, audit, commit_norms, eval};
 use clap::ValueEnum;
 use klnode_client::Client;
@@ -174,7 +174,7 @@ impl Args {
             let reply = match gate.rule().zip(totals.as_ref()) {
                 Some((rule, totals)) => totals.gate(gate.name(), rule),
                 None => {
-                    let violations = rule_gate::schema_violations(client).await?;
+                    let violations = check_gates::schema_violations(client).await?;
                     audit::gate_reply(gate.name(), &violations.iter().collect::<Vec<_>>())
                 }
             };

@@ -1,9 +1,10 @@
 //! The verbs of the command line, with the help text of each.
 
 use super::{
-    add, archive, backup, briefing, check, compound, config, connect, edit, entry_links,
-    entry_schema, export, feedback, forget, generate, hook, identity, import, inbox, insights,
-    knowledge, maintain, mark, mcp, peer, playbook, search, show, task, ui, usage, workspace,
+    add, archive, backup, briefing, check, compound, config, connect, decapod_commands, edit,
+    entry_links, entry_schema, export, feedback, forget, generate, hook_arguments, identity,
+    import, inbox, insights, maintain, mark, mcp, peer, playbook, search, show, task, ui,
+    usage_report, workspace,
 };
 use clap::Subcommand;
 
@@ -25,7 +26,7 @@ pub enum Verb {
     Status {
         /// The report to print instead of the state.
         #[command(subcommand)]
-        report: Option<usage::StatusReport>,
+        report: Option<usage_report::StatusReport>,
     },
     /// Stop the running node and wait until it has ended.
     ///
@@ -179,7 +180,7 @@ pub enum Verb {
     ///
     /// Example: klnode knowledge show entity.auth
     #[command(subcommand, hide = true)]
-    Knowledge(knowledge::KnowledgeVerb),
+    Knowledge(decapod_commands::KnowledgeVerb),
     /// List the typed links around an entry: the same as `show ENTRY --links`.
     ///
     /// Example: klnode links E-7F3K --depth 2
@@ -262,7 +263,7 @@ pub enum Verb {
     ///
     /// Example: echo '{"prompt": "context cancelled in auth"}' | klnode hook prompt
     #[command(hide = true)]
-    Hook(hook::Args),
+    Hook(hook_arguments::Args),
     /// Print shell completions, man page, service unit or a predicate.
     ///
     /// Example: klnode generate completions bash

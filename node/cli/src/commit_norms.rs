@@ -1,7 +1,7 @@
 //! `klnode check --norms RANGE`: tests the commits of a range against the commit norms of the node.
 //!
 //! A norm states its rules in lines of its content that begin with `Check:`; see
-//! [`klnode_scoring::commit_rule`]. Nothing is run, and only commits are read. A broken norm of this
+//! [`klnode_scoring::git_commit_rule`]. Nothing is run, and only commits are read. A broken norm of this
 //! node fails the check; a norm of another author only warns. A merge commit has no message of its
 //! own, so no rule applies to it.
 
@@ -11,7 +11,7 @@ use super::{Reply, VerbError};
 use klnode_api_types::{Entry, EntryPage};
 use klnode_client::Client;
 use klnode_git::{Commit, Repository};
-use klnode_scoring::commit_rule::{CommitRule, CommitText};
+use klnode_scoring::git_commit_rule::{CommitRule, CommitText};
 use klnode_text::plural::counted;
 use klnode_text::truncate::truncate;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use super::api_path::entry_path;
 use super::sanitize::printable;
-use super::spinner::waiting;
 use super::timestamp::moment;
+use super::wait_progress::waiting;
 use super::{ConfirmPrompt, ProgressSink, Reply, VerbError};
 use hyper::Method;
 use klnode_api_types::ErrorKind;

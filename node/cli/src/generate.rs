@@ -1,7 +1,7 @@
 //! `klnode generate`: texts for a shell, a man page reader, a service manager, an entry, or a program that writes entries.
 
 use super::completions::Completions;
-use super::{Reply, VerbError, entry_schema, predicate, service};
+use super::{Reply, VerbError, entry_schema, hash_predicate, service_unit};
 
 /// The text to print.
 #[derive(Debug, clap::Subcommand)]
@@ -18,11 +18,11 @@ pub enum GenerateVerb {
     /// Print a systemd user unit, or a launchd agent, that keeps a node running.
     ///
     /// Example: klnode generate service --systemd
-    Service(service::Args),
+    Service(service_unit::Args),
     /// Print a predicate that holds while a file, or a range of its lines, is unchanged.
     ///
     /// Example: klnode generate predicate src/lib.rs:10-24
-    Predicate(predicate::Args),
+    Predicate(hash_predicate::Args),
     /// Print the JSON Schema of a new entry of a type, or of all types.
     ///
     /// Example: klnode generate schema norm/commit

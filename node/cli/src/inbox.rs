@@ -1,7 +1,7 @@
 //! `klnode inbox`: records that the content scan put in quarantine, own entries that are held back,
 //! and proposals of other authors.
 
-use super::accept::Accept;
+use super::accept_proposal::Accept;
 use super::api_path::part;
 use super::sanitize::printable;
 use super::timestamp::moment;

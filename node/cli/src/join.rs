@@ -5,7 +5,7 @@
 
 use super::api_path::peer_path;
 use super::sanitize::printable;
-use super::spinner::waiting;
+use super::wait_progress::waiting;
 use super::{ProgressSink, Reply, VerbError};
 use hyper::Method;
 use klnode_api_types::joins::{JoinRequest, JoinResponse, PendingJoin};

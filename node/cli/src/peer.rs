@@ -9,7 +9,7 @@ use super::api_path::peer_path;
 use super::invite::InviteArgs;
 use super::join::JoinArgs;
 use super::sanitize::printable;
-use super::spinner::waiting;
+use super::wait_progress::waiting;
 use super::{ConfirmPrompt, ProgressSink, Reply, VerbError};
 use filter::{FilterArgs, PreviewArgs};
 use hyper::Method;

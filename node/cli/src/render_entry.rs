@@ -8,7 +8,7 @@ use klnode_api_types::{
 };
 use klnode_crdt::entry_type::{self, EntryType};
 use klnode_crdt::ids::EntryId;
-use klnode_scoring::scan::disclosure::SCAN_TOPIC;
+use klnode_scoring::content_scan::disclosure::SCAN_TOPIC;
 use klnode_text::plural;
 use std::collections::BTreeMap;
 use std::fmt::Write;

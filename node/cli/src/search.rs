@@ -5,7 +5,7 @@ use super::api_path::task_path;
 use super::render_entry::prior_evidence;
 use super::sanitize::{harmless, printable};
 use super::timestamp::day;
-use super::{OutputReader, Reply, VerbError, adoption, anchors, diff_query};
+use super::{OutputReader, Reply, VerbError, adopted_entries, anchors, diff_query};
 use anstyle::{AnsiColor, Style};
 use hyper::Method;
 use klnode_api_types::search::{Explained, Hit, Search, SearchResponse};
@@ -206,7 +206,7 @@ fn context_block(answer: &SearchResponse, upstream: &[TaskConclusion]) -> String
         (None, true) => "No relevant entries.".to_owned(),
         (_, false) => quote_frame::quotes(&quotes, DisclaimerState::First),
     };
-    let concluded = match adoption::conclusions(upstream) {
+    let concluded = match adopted_entries::conclusions(upstream) {
         lines if lines.is_empty() => lines,
         lines => format!("Conclusions of earlier parts of this work:\n{lines}\n"),
     };

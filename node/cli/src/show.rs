@@ -1,10 +1,10 @@
 //! `klnode status`, `show` and `list`: the state of the node, one entry, or a page of entries.
 
 use super::api_path::{entry_path, escape};
+use super::event_stream::Watch;
 use super::peer::{off_by, standing};
 use super::pipe_gate::{allow_in_pipe, untrusted_because};
 use super::sanitize::printable;
-use super::watch::Watch;
 use super::{
     OutputReader, Reply, VerbError, anchors, entry_links, history, promotion_ledger, render_entry,
 };

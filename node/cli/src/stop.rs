@@ -1,6 +1,6 @@
 //! `klnode stop`: stops the running node in order, even one without a terminal.
 
-use super::spinner::waiting;
+use super::wait_progress::waiting;
 use super::{ProgressSink, Reply, VerbError};
 use hyper::Method;
 use klnode_api_types::StopResponse;

@@ -1,12 +1,12 @@
 //! `klnode task`: a piece of work from its beginning to its outcome.
 
-use super::adoption::{self, AdoptionArgs};
+use super::adopted_entries::{self, AdoptionArgs};
 use super::api_path::task_path;
 use super::finding;
 use super::friction::FrictionVerb;
 use super::sanitize::printable;
 use super::timestamp::moment;
-use super::{Reply, VerbError, anchors, finite, outcomes};
+use super::{Reply, VerbError, anchors, finite, task_outcomes};
 use hyper::Method;
 use klnode_api_types::{FinishTask, FinishedTask, NewTask, Outcome, Task, Tasks};
 use klnode_client::Client;
@@ -45,7 +45,7 @@ pub enum TaskVerb {
     /// Recommendations that follow from them are in `klnode insights list`.
     ///
     /// Example: klnode task outcomes --period 30d
-    Outcomes(outcomes::Outcomes),
+    Outcomes(task_outcomes::Outcomes),
     /// Record a finding of a task.
     ///
     /// When the task has finished or expired, the node compares the finding with those of other
@@ -198,11 +198,11 @@ impl Finish {
             client.send_json(Method::POST, &task_path(&task, "/finish")?, &finish).await?;
         let mut text = finished(&done, outcome);
         if !done.already {
-            text.push_str(&adoption::remarks(&done, finish.conclusion.as_deref()));
+            text.push_str(&adopted_entries::remarks(&done, finish.conclusion.as_deref()));
         }
         if report {
             let whole: Task = client.get(&task_path(&task, "")?).await?;
-            text.push_str(&adoption::report(&whole));
+            text.push_str(&adopted_entries::report(&whole));
         }
         let reply = Reply::new(&done, text);
         Ok(if overruling(&done, outcome).is_some() { reply.with_exit_code(1) } else { reply })
@@ -351,7 +351,7 @@ fn whole(task: &Task) -> String {
         put("found", finding::line(found));
     }
     put("concluded", printable(task.conclusion.as_deref().unwrap_or_default()));
-    for line in adoption::conclusions(&task.upstream).lines() {
+    for line in adopted_entries::conclusions(&task.upstream).lines() {
         put("upstream", line.trim_start_matches("| ").to_owned());
     }
     put("inherited", task.handed_down.map(|count| format!("{count} findings")).unwrap_or_default());

@@ -3,7 +3,7 @@
 //! Other users can see the arguments of a program, so the browser gets the path of a private file,
 //! and the file leads it to the page with the code.
 
-use super::spinner::waiting;
+use super::wait_progress::waiting;
 use super::{OutputReader, ProgressSink, Reply, VerbError};
 use hyper::Method;
 use klnode_api_types::{PageState, PageTicket};

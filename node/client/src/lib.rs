@@ -11,7 +11,7 @@ use klnode_api_types::ErrorKind;
 use klnode_api_types::headers::{CLIENT_HEADER, RELAY_HEADER, SESSION_HEADER};
 use klnode_api_types::person_signature;
 use klnode_api_types::{ErrorBody, ErrorDetail};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_home::CallerLabel;
 use serde::Serialize;

@@ -6,7 +6,7 @@
 
 use super::auto_archive::SupportingEvidence;
 use super::command::{AnchorResults, Rejection, was_written};
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::EntryId;

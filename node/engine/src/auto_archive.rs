@@ -2,10 +2,10 @@
 //! archived. A person's decision to archive or restore an entry takes precedence over the rule.
 
 use super::command::{Receipt, Rejection, unless_damaged, was_written};
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::ids::{EntryId, TaskId};
 use klnode_crdt::lww_set::Presence;
-use klnode_crdt::origin::Origin;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_scoring::credit::ServedRank;
 use klnode_store::row_types::UseRow;

@@ -1,7 +1,7 @@
 //! Mappings from checkouts to workspaces, with limits on their number and size.
 
 use super::command::{CheckoutCommand, Rejection};
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_store::Batch;
 use klnode_store::checkouts::CHECKOUTS_MAX;
 

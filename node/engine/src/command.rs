@@ -4,30 +4,30 @@ mod document_command;
 mod finding_command;
 mod insight_command;
 mod maintenance_command;
+mod member_removal_command;
 mod peer_command;
 mod prior_evidence;
 mod rejection;
-mod removal_command;
 mod task_command;
 
 pub use document_command::DocumentCommand;
 pub use finding_command::{ComparedFinding, FindingCommand, FindingReceipt, NewFinding};
 pub use insight_command::InsightCommand;
 pub use maintenance_command::{MaintenanceCommand, MaintenanceNote, MaintenanceReceipt};
+pub use member_removal_command::RemovalCommand;
 pub use peer_command::PeerCommand;
 pub use prior_evidence::PriorEvidence;
 pub use rejection::Rejection;
 pub(super) use rejection::{unless_damaged, was_written};
-pub use removal_command::RemovalCommand;
 pub use task_command::{
     Adoption, Confirmation, Finish, FinishEffects, NewTask, TaskCommand, TaskReceipt,
 };
 
 use klnode_crdt::claims::Citation;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;

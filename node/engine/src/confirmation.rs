@@ -5,9 +5,9 @@
 //! whether the caller was served the entry before.
 
 use super::auto_archive::SupportingEvidence;
+use super::caller_priming::Speaker;
 use super::command::{Confirmation, Rejection, TaskReceipt, was_written};
-use super::ingest::Transaction;
-use super::priming::Speaker;
+use super::record_intake::Transaction;
 use super::tasks::{is_observed, root};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{EntryId, TaskId};

@@ -14,8 +14,8 @@
 
 use super::command::{IngestOutcome, RecordSource};
 use super::document_cache::{CachedDocument, EditEntitlement};
-use super::edit_limits::{EditLimits, MEMBER_BYTES_MAX};
-use super::ingest::Transaction;
+use super::document_edit_limits::{EditLimits, MEMBER_BYTES_MAX};
+use super::record_intake::Transaction;
 use super::replaced_records::ReplacedRecord;
 use klnode_crdt::equivocation::EquivocationProof;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
@@ -26,7 +26,7 @@ use klnode_document::change::CheckedChange;
 use klnode_document::change_error::ChangeError;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::TextDocument;
-use klnode_document::identity::EditIdentity;
+use klnode_document::edit_identity::EditIdentity;
 use klnode_document::limits::AuthorQuota;
 use klnode_store::documents::{DocumentRow, EditName};
 use klnode_store::peers::row_types::RefusalRow;

@@ -7,10 +7,10 @@
 use super::command::{NewEntry, Rejection};
 use super::findings::{DISMISSED, FALSE_POSITIVE_TAG};
 use klnode_crdt::claims::{Citation, Relation, TextSet};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::limits::SET_ELEMENTS_MAX;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
 use klnode_scoring::finding_validation::{FindingDraft, FindingSeverity, check};

@@ -4,11 +4,11 @@
 //! Separate from the other finding commands because only these create entries and count
 //! observations.
 
+use super::caller_priming::Speaker;
 use super::command::{ComparedFinding, FindingReceipt, Receipt, Rejection, was_written};
 use super::confirmation::is_confirmed;
-use super::ingest::Transaction;
-use super::priming::Speaker;
-use super::review_findings;
+use super::finding_entries;
+use super::record_intake::Transaction;
 use super::tasks::{chain, root};
 use klnode_crdt::entry_view::State;
 use klnode_crdt::gcounter::Thousandths;
@@ -90,10 +90,10 @@ impl Transaction<'_> {
             };
             let finders: Vec<Finder> = others.iter().map(|one| one.finder.clone()).collect();
             let settlement = finding_resolution::settle(&finder, facts, &finders);
-            match (settlement, review_findings::accepted(&row, &self.writer.tasks.lone)) {
+            match (settlement, finding_entries::accepted(&row, &self.writer.tasks.lone)) {
                 (Settlement::Wait | Settlement::Reinforce(..), Some(section)) => {
                     let fate = self.create_alone(batch, (at, &row), section, &others)?;
-                    fate.map(|fate| FateRow { reason: review_findings::reason(&row), ..fate })
+                    fate.map(|fate| FateRow { reason: finding_entries::reason(&row), ..fate })
                 }
                 (settlement, _) => {
                     self.apply_settlement(batch, (at, &row), settlement, known, &others)?
@@ -343,7 +343,7 @@ impl Transaction<'_> {
         sources: &[(FindingKey, &FindingRow)],
         section: Option<KnowledgeSection>,
     ) -> Result<Option<EntryId>, Rejection> {
-        let mut new = review_findings::new_entry(sources, section);
+        let mut new = finding_entries::new_entry(sources, section);
         if self.is_from_failed_work(batch, sources)? {
             new.registers.push((Register::FAILED_WORK, "true".to_owned()));
         }

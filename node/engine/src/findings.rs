@@ -7,11 +7,11 @@
 //! interrupted in between.
 
 use super::command::{FindingCommand, FindingReceipt, NewFinding, Receipt, Rejection};
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use super::tasks::{chain, invalid};
 use klnode_crdt::ids::TaskId;
-use klnode_scoring::entry_form;
 use klnode_scoring::finding_validation::{FindingDraft, check, grade};
+use klnode_scoring::strict_entry_form;
 use klnode_store::client_process::SpeakerRow;
 use klnode_store::findings::{DismissalRow, FindingKey, FindingResolution, FindingRow};
 use klnode_store::{Batch, Error};
@@ -63,7 +63,7 @@ impl Transaction<'_> {
             check_reason(reason)?;
         }
         if self.is_strict(batch, new.workspace)? {
-            entry_form::check(text, anchors.len(), verify.len())
+            strict_entry_form::check(text, anchors.len(), verify.len())
                 .map_err(|problem| invalid_finding(problem.field, problem.problem))?;
         }
         let held = batch.findings_of(task)?;

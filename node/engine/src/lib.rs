@@ -9,49 +9,48 @@
 //! Local and foreign records share one code path: the engine turns a local command into a signed
 //! record first and then merges that record like any other.
 
-mod actor;
 mod anchor_checks;
-mod author_quota;
 mod auto_archive;
+mod caller_priming;
 mod checkout_mapping;
 mod command;
 mod confirmation;
 mod document_cache;
-mod document_commands;
+mod document_edit_limits;
 mod documents;
-mod edit_limits;
 mod engine;
+mod engine_thread;
+mod entry_provenance;
+mod entry_space_quotas;
 mod entry_validation;
+mod finding_entries;
 mod finding_resolution;
 mod findings;
-mod ingest;
+mod import_local_data;
 mod local_author;
+mod local_document_edits;
 mod local_writes;
-mod maintenance;
-mod observation;
-mod peer_commands;
-mod priming;
-mod prior_evidence;
-mod promotion;
+mod maintenance_writes;
+mod member_removal_cache;
+mod member_removals;
+mod observation_effects;
+mod peer_command_handling;
 mod quota_counts;
+mod record_intake;
+mod record_refusal;
 mod record_screen;
-mod refusal;
 mod released_passages;
-mod removal_cache;
-mod removals;
 mod replaced_records;
-mod review_findings;
-mod served_entries;
-mod strict_form;
+mod serving_effects;
+mod strict_entry_form;
 mod supersession_index;
 mod task_params;
 mod tasks;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-mod unflushed_reads;
+mod unflushed_servings;
 mod usage_accounting;
 
-pub use actor::{EngineThread, Handle, Limits, spawn};
 pub use command::{
     Adoption, AnchorResults, CheckoutCommand, Command, ComparedFinding, Confirmation,
     DeliveredRecord, DocumentCommand, FindingCommand, FindingReceipt, Finish, FinishEffects,
@@ -61,16 +60,17 @@ pub use command::{
 };
 pub use documents::{checked_change, open_document};
 pub use engine::{Engine, Setup};
+pub use engine_thread::{EngineThread, Handle, Limits, spawn};
 pub use entry_validation::{check_fields, edited_entry};
 pub use findings::{FALSE_POSITIVE_TAG, FINDING_TAG};
-pub use ingest::{
+pub use local_writes::{dry_run_import, may_forget};
+pub use member_removals::REMOVED;
+pub use record_intake::{
     facets_read, is_private_to_owner, is_retraction_or_tombstone, receives_removals,
     workspace_of_erased,
 };
-pub use local_writes::{dry_run_import, may_forget};
+pub use record_refusal::{TOO_MANY_WAIT, refusal};
 pub use record_screen::RecordScreen;
-pub use refusal::{TOO_MANY_WAIT, refusal};
-pub use removals::REMOVED;
 pub use replaced_records::ReplacedLog;
 pub use task_params::TaskParams;
 pub use tasks::CHAIN_TASKS_MAX;

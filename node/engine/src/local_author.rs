@@ -5,7 +5,7 @@
 use super::document_cache::DocumentCache;
 use super::task_params::TaskParams;
 use klnode_crdt::ids::{AuthorId, Boot};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::Clock;
 use klnode_scoring::cooccurrence;
 use std::collections::{BTreeMap, BTreeSet};

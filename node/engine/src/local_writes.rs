@@ -2,18 +2,18 @@
 
 use super::command::{IngestOutcome, NewEntry, Receipt, RecordSource, Rejection, SourceKey};
 use super::entry_validation;
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::entry::Entry;
+use klnode_crdt::entry_origin::{Memory, Origin};
 use klnode_crdt::entry_type::code_digits;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Boot, EntryId, Nonce, TaskId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::live_records::LiveRecords;
-use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Record, RecordError};
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;
 use klnode_crdt::tombstone::{Authority, Grounds, Tombstone};

@@ -1,7 +1,7 @@
 //! Keeps which flagged passages of an entry the operator released for peers and agents.
 
 use super::command::Rejection;
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::ids::EntryId;
 use klnode_store::Batch;
 

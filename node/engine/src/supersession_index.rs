@@ -5,7 +5,7 @@
 //! per author and for all authors who are not entitled to speak for the superseded entry. The query
 //! crate (`supersession`) decides whether a hint holds.
 
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::claims::{Link, Relation};
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::live_records::LiveRecords;

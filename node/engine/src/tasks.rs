@@ -7,7 +7,7 @@ use super::command::{
     Adoption, Finish, FinishEffects, NewTask, Receipt, Rejection, TaskCommand, TaskReceipt,
     unless_damaged, was_written,
 };
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::entry_type::{EntryType, code_digits};
 use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::gcounter::Thousandths;

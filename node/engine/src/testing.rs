@@ -3,11 +3,11 @@
 
 use super::{Command, Engine, NewEntry, Receipt, RecordSource, ScreenDecision, Setup, TaskParams};
 use klnode_crdt::claims::Citation;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_scoring::cooccurrence;
 use klnode_store::{Durability, Store};

@@ -1,11 +1,11 @@
 //! Usage accounting: the cost of answers, and the outcome of served entries.
 
-use super::ingest::Transaction;
+use super::record_intake::Transaction;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_crdt::tally::Observation;
+use klnode_store::daily_usage::{Amount, UsageAxis};
 use klnode_store::row_types::{CallerRow, ServedRow};
 use klnode_store::tasks::EntryFeedback;
-use klnode_store::usage::{Amount, UsageAxis};
 use klnode_store::{Batch, Error};
 use std::collections::BTreeMap;
 

@@ -3,14 +3,14 @@
 //!
 //! A note is one entry with its whole text: the observations of a note support each other.
 
-use crate::body::CodeFence;
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::Note;
 use crate::gsd::split_title;
+use crate::markdown_markup::CodeFence;
 use crate::markdown_notes::{set_body, set_fields, stem};
 use crate::neutral_entry::{ImportKey, NeutralEntry, SourceLink};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use serde_json::{Value, json};
 use std::ops::ControlFlow;
 

@@ -2,13 +2,13 @@
 //!
 //! A section of the index that only lists the topic files is no knowledge of its own.
 
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{Note, read_fields, unreadable};
 use crate::gsd::split_title;
 use crate::markdown_notes::{of_section, set_body, set_fields, split, stem};
 use crate::neutral_entry::{ImportKey, NeutralEntry};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use std::ops::ControlFlow;
 

@@ -6,13 +6,13 @@
 
 use crate::corpus_error::CorpusError;
 use crate::detect::{self, Detection};
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::limits::{DEPTH_MAX, FILES_MAX};
 use crate::neutral_entry::Reading;
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::{
-    basic_memory, claude_memory, databases, decapod, flux_drive, formicos, gsd, instructions,
+    agent_instructions, basic_memory, claude_memory, databases, decapod, flux_drive, formicos, gsd,
     markdown_notes, mcp_memory, mem0, wfc,
 };
 use std::fs;
@@ -142,7 +142,7 @@ impl SourceCorpus {
             FileFormat::Gsd => gsd::read(file, take),
             FileFormat::Wfc => wfc::read(file, &self.root, take),
             FileFormat::Formicos => formicos::read(file, take),
-            FileFormat::Instructions => instructions::read(file, take),
+            FileFormat::Instructions => agent_instructions::read(file, take),
             FileFormat::ClaudeMemory => claude_memory::read(file, take),
             FileFormat::Markdown => markdown_notes::read(file, take),
             FileFormat::BasicMemory => basic_memory::read(file, take),

@@ -1,13 +1,13 @@
 //! The databases of Decapod, FormicOS and claude-mem.
 
 use crate::decapod::{self, Ledger};
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::formicos;
 use crate::front_matter::Fields;
 use crate::neutral_entry::{ImportKey, NeutralEntry, title_from};
 use crate::source_file::SourceFile;
 use crate::sqlite::DatabaseCopy;
-use crate::taker::Taker;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -4,13 +4,13 @@
 //! promotions; both belong to entries of other files and are read before them.
 
 use crate::dates;
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{Fields, unreadable};
 use crate::neutral_entry::{
     ImportKey, NeutralEntry, SourceCitation, SourceLink, one_line, title_from,
 };
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -30,7 +30,7 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> Vec<Outp
         let id = source.id.clone().or_else(|| entry.klnode_id.clone());
         let mut id = id.unwrap_or_else(|| slug(&entry.title));
         if has_id(&entry) {
-            id = ids.unique(id);
+            id = ids.unique(&id);
         }
         let path = own.unwrap_or_else(|| path_of(&entry, &id));
         let line = source.line.unwrap_or_default();

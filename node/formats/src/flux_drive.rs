@@ -4,14 +4,14 @@
 //! `Evidence:` that names places and a paragraph `Verify:` with steps. Archived findings are in the
 //! folder `archive`.
 
-use crate::body::{CodeFence, path_predicates};
 use crate::dates;
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Note};
+use crate::markdown_markup::{CodeFence, path_predicates};
 use crate::neutral_entry::{ImportKey, NeutralEntry, one_line, title_from};
 use crate::output_file::{FileNames, OutputFile};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::yaml;
 use serde_json::Value;
 use std::fmt::Write;

@@ -2,13 +2,13 @@
 //!
 //! The confidence of FormicOS becomes prior evidence: the observations above its starting values.
 
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::Fields;
 use crate::json_elements;
 use crate::neutral_entry::{ImportKey, NeutralEntry, Observed, title_from};
 use crate::output_file::{OutputFile, UsedIds, slug};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -89,7 +89,7 @@ pub(crate) fn write(entries: &mut dyn Iterator<Item = NeutralEntry>) -> OutputFi
             fields.extend(source.extra.clone());
         }
         let id = source.id.clone().or_else(|| entry.klnode_id.clone());
-        let id = ids.unique(id.unwrap_or_else(|| slug(&entry.title)));
+        let id = ids.unique(&id.unwrap_or_else(|| slug(&entry.title)));
         let kind = match entry.kind.as_deref() {
             Some("skill") => "skill",
             _ => "experience",

@@ -5,6 +5,7 @@
 //! that name a missing entry, and the writer writes it anew.
 
 use crate::dates;
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Note};
 use crate::gsd_conditions::translate;
@@ -14,7 +15,6 @@ use crate::neutral_entry::{
 use crate::output_file::{FileNames, OutputFile, UsedIds, slug};
 use crate::sections::heading;
 use crate::source_file::{SourceFile, is_below};
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use crate::yaml;
 use serde_json::Value;
@@ -188,7 +188,7 @@ impl Writer {
             let day = created.as_deref().and_then(dates::day).unwrap_or_else(|| "undated".into());
             format!("{}-{day}-{}", row.2, slug(&entry.title))
         });
-        let id = self.ids.unique(id);
+        let id = self.ids.unique(&id);
         let extra = |name: &str| source.extra.get(name).filter(|_| is_own);
         let project = extra("project").and_then(Value::as_str).unwrap_or("klnode");
         let category = extra("category").and_then(Value::as_str);

@@ -2,7 +2,7 @@
 //!
 //! A condition without a translation stays as words; the node shows words and checks them nowhere.
 
-use crate::body::is_path;
+use crate::markdown_markup::is_path;
 
 /// Holds in a repository of several packages: a workspace file of npm, pnpm, Go or Cargo, or of one of
 /// the tools for such repositories.

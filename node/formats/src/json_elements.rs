@@ -4,10 +4,10 @@
 //! Only one element is in memory, so a file may be larger than the memory. An element beyond
 //! [`ELEMENT_BYTES_MAX`] ends the reading: its end can only be found by reading it.
 
+use crate::entry_collector::Taker;
 use crate::front_matter::{Fault, unreadable};
 use crate::limits::ELEMENT_BYTES_MAX;
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use std::cell::Cell;

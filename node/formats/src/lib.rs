@@ -9,8 +9,8 @@
 //! Memory is bounded: the readers hold one line, one section, one note or one JSON element at a
 //! time ([`limits`]).
 
+mod agent_instructions;
 mod basic_memory;
-mod body;
 mod claude_memory;
 mod corpus;
 mod corpus_error;
@@ -20,17 +20,18 @@ mod decapod;
 mod decapod_writer;
 mod detect;
 mod digest;
-mod earlier_notes;
+mod earlier_export;
+mod entry_collector;
 mod flux_drive;
 mod format;
 mod formicos;
 mod front_matter;
 mod gsd;
 mod gsd_conditions;
-mod instructions;
 mod json_elements;
 pub mod limits;
 mod link_index;
+mod markdown_markup;
 mod markdown_notes;
 mod mcp_memory;
 mod mem0;
@@ -39,7 +40,6 @@ mod output_file;
 mod sections;
 mod source_file;
 mod sqlite;
-mod taker;
 mod text_lines;
 mod wfc;
 mod writer;
@@ -50,7 +50,7 @@ pub use corpus_error::CorpusError;
 pub use dates::{day, millis};
 pub use decapod::decapod_entry;
 pub use digest::digest;
-pub use earlier_notes::EarlierNotes;
+pub use earlier_export::EarlierNotes;
 pub use format::FileFormat;
 pub use link_index::{LinkIndex, LinkTarget, relation};
 pub use neutral_entry::{

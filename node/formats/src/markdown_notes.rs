@@ -4,15 +4,15 @@
 //! writer writes one note per entry, with the fields of the entry in the front matter, so that a note
 //! of klnode is read back as the same entry.
 
-use crate::body::{inline_tags, note_links, wiki_links};
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{FENCE, Fields, Note, read_fields, unreadable};
 use crate::limits::WHOLE_NOTE_BYTES_MAX;
+use crate::markdown_markup::{inline_tags, note_links, wiki_links};
 use crate::neutral_entry::{ImportKey, NeutralEntry, Source, SourceCitation, SourceLink};
 use crate::output_file::{FileNames, OutputFile};
 use crate::sections::{NoteSection, Splitter, heading};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use crate::yaml;
 use serde_json::{Value, json};

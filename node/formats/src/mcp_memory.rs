@@ -1,10 +1,10 @@
 //! The file of the MCP memory server: one entity with observations, or one relation, per line.
 
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{Fields, unreadable};
 use crate::neutral_entry::{ImportKey, NeutralEntry, SourceLink};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use serde_json::{Map, Value};
 use std::ops::ControlFlow;

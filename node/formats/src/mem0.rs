@@ -1,12 +1,12 @@
 //! An export of mem0: memories as a JSON list, as `results` or `memories` of an object, or one per
 //! line.
 
+use crate::entry_collector::Taker;
 use crate::format::FileFormat;
 use crate::front_matter::{Fields, unreadable};
 use crate::json_elements;
 use crate::neutral_entry::{ImportKey, NeutralEntry, title_from};
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use serde_json::Value;
 use std::ops::ControlFlow;

@@ -28,8 +28,8 @@ pub(crate) struct UsedIds(BTreeSet<String>);
 
 impl UsedIds {
     /// The id, with a number if another entry has it.
-    pub(crate) fn unique(&mut self, id: String) -> String {
-        let mut name = id.clone();
+    pub(crate) fn unique(&mut self, id: &str) -> String {
+        let mut name = id.to_owned();
         for number in 2_u32.. {
             if self.0.insert(name.clone()) {
                 break;

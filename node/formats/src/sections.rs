@@ -4,8 +4,8 @@
 //! whole. Of a larger one, each heading down to the third level begins a section, and a section
 //! beyond [`SECTION_BYTES_MAX`] continues in further sections, split between paragraphs.
 
-use crate::body::CodeFence;
 use crate::limits::{CONTENT_BYTES_MAX, SECTION_BYTES_MAX};
+use crate::markdown_markup::CodeFence;
 
 /// The deepest heading that begins a section.
 const LEVEL_MAX: usize = 3;

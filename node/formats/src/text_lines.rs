@@ -3,8 +3,8 @@
 //! A byte order mark and carriage returns are removed, so that all readers see the same text for
 //! files of all systems.
 
+use crate::entry_collector::Taker;
 use crate::limits::LINE_BYTES_MAX;
-use crate::taker::Taker;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

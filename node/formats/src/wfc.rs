@@ -3,16 +3,16 @@
 //! A line is `- [YYYY-MM-DD] text (Source: ref, Dev: id)`. Text between lists is kept as paragraphs.
 //! Pruned lines are in `KNOWLEDGE-ARCHIVE.md`; the global tier has the same layout.
 
-use crate::body::CodeFence;
 use crate::dates;
+use crate::entry_collector::Taker;
 use crate::flux_drive::described;
 use crate::format::FileFormat;
 use crate::front_matter::unreadable;
+use crate::markdown_markup::CodeFence;
 use crate::neutral_entry::{ImportKey, NeutralEntry, SourceCitation, one_line, title_from};
 use crate::output_file::{OutputFile, slug};
 use crate::sections::heading;
 use crate::source_file::SourceFile;
-use crate::taker::Taker;
 use crate::text_lines::TextLines;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -461,7 +461,7 @@ fn a_reviewer_may_have_a_name_in_any_alphabet_and_a_global_tier() {
     let text = &files["évaluation/KNOWLEDGE.md"];
     assert!(text.starts_with("# Évaluation Reviewer Knowledge\n"), "{text}");
     let (_, found) = read(&fixture("wfc"), None);
-    let is_global = |of: &&NeutralEntry| of.source.extra.get("tier").is_some();
+    let is_global = |of: &&NeutralEntry| of.source.extra.contains_key("tier");
     assert_eq!(found.entries.iter().filter(is_global).count(), 2);
     let files = written(FileFormat::Wfc, &found.entries);
     assert!(files.contains_key("global/reliability/KNOWLEDGE.md"), "{:?}", files.keys());

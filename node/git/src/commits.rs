@@ -3,8 +3,8 @@
 //! Only commits are read, no trees and no files. The walk visits commits by date, the newest first,
 //! as git does, and ends when every open commit is an ancestor of the range's base.
 
-use super::identity::Repository;
 use super::objects::{Objects, is_name};
+use super::repository_identity::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Most commits of a range.

@@ -4,17 +4,17 @@
 //! Git is not run. Paths come only from git's index. A file is opened folder by folder from the
 //! open root, without following symbolic links. Nothing is written.
 
-mod caller;
+mod caller_checkout;
 mod commits;
 mod git_index;
-mod identity;
 mod objects;
 mod remotes;
+mod repository_identity;
 
-pub use caller::CallerCheckout;
+pub use caller_checkout::CallerCheckout;
 pub use commits::{COMMITS_IN_RANGE_MAX, Commit, RangeError};
 pub use git_index::IndexError;
-pub use identity::{Repository, RepositoryIdentity, RepositorySimilarity, Roots};
+pub use repository_identity::{Repository, RepositoryIdentity, RepositorySimilarity, Roots};
 
 use git_index::TrackedPaths;
 use klnode_scoring::predicate::{Checkout, ReadFailure};

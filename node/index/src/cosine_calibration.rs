@@ -7,8 +7,8 @@
 
 use super::document::Document;
 use super::vectors::Vectors;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::time::WallTime;
 use klnode_embed::Embedder;
 use klnode_scoring::relevance::Calibration;
@@ -72,8 +72,8 @@ fn may_be_inside(row: &ViewRow, membership: &Membership) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use klnode_crdt::entry_origin::Origin;
     use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
-    use klnode_crdt::origin::Origin;
     use klnode_crdt::time::Hlc;
     use klnode_store::{Durability, Store};
     use std::cell::Cell;

@@ -1,10 +1,10 @@
 //! The indexed form of an entry: its words, the text for its vector, and the fields to filter by.
 
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::WallTime;
 use klnode_store::peers::Membership;

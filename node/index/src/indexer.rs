@@ -10,10 +10,10 @@ use super::checkpoint::Checkpoint;
 use super::delayed_reindex::DelayedReindex;
 use super::document::Document;
 use super::entitlement_file::EntitlementFile;
-use super::keyword::{self, Keyword};
-use super::vector_generation::{
+use super::entry_vectors::{
     FinishedGeneration, IndexReader, Job, RebuildProgress, VectorGeneration,
 };
+use super::keyword::{self, Keyword};
 use super::{IndexError, Shared, Wakes, save_delayed};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{EntryId, StoreId};

@@ -11,16 +11,16 @@ mod cosine_calibration;
 mod delayed_reindex;
 pub mod document;
 mod entitlement_file;
+pub mod entry_vectors;
 pub mod function_words;
 mod indexer;
 pub mod keyword;
 mod passage_list;
+pub mod passage_splitter;
 pub mod passage_vectors;
 mod passage_worker;
-pub mod passages;
 pub mod spelling;
 pub mod tokenizer;
-pub mod vector_generation;
 pub mod vectors;
 pub mod word_frequency;
 
@@ -31,6 +31,7 @@ mod tests;
 
 use delayed_reindex::DelayedReindex;
 use entitlement_file::EntitlementFile;
+use entry_vectors::{IndexReader, MeaningError, RebuildProgress, VectorGeneration};
 use indexer::Indexer;
 use keyword::{Keyword, KeywordError};
 use klnode_crdt::ids::{AuthorId, EntryId};
@@ -49,7 +50,6 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::{JoinHandle, Thread};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
-use vector_generation::{IndexReader, MeaningError, RebuildProgress, VectorGeneration};
 use vectors::Limits;
 use word_frequency::WordFrequencies;
 

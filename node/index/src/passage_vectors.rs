@@ -3,7 +3,7 @@
 //! They complement the vectors of the embedding table, which a new entry has at once: a transformer
 //! needs tens of milliseconds for a passage, so `passage_worker` computes these rows in the
 //! background. An entry is as near to a question as its nearest passage. Separate from
-//! [`super::vector_generation`], whose vectors cover all entries and are replaced as a whole.
+//! [`super::entry_vectors`], whose vectors cover all entries and are replaced as a whole.
 //!
 //! [`Vectors`] has one row for each id. The first passage of an entry has the id of the entry;
 //! further ones have ids derived from it with a random salt, so that no author can choose the id of
@@ -12,8 +12,8 @@
 //! again.
 
 use super::checkpoint::Checkpoint;
+use super::entry_vectors::MeaningError;
 use super::passage_list::{ListDigest, PassageList, PassageRows, SALT_BYTES, TextDigest};
-use super::vector_generation::MeaningError;
 use super::vectors::{BadVector, Limits, RowFacts, RowFilter, Vectors};
 use klnode_crdt::ids::EntryId;
 use klnode_embed::{EmbedError, Embedder};
@@ -380,9 +380,9 @@ impl fmt::Debug for PassageVectors {
 mod tests {
     use super::*;
     use crate::vectors::FILE_NAME;
+    use klnode_crdt::entry_origin::Memory;
     use klnode_crdt::entry_type::EntryType;
     use klnode_crdt::ids::WorkspaceId;
-    use klnode_crdt::origin::Memory;
 
     const MODEL: PassageModel = PassageModel {
         identity: "test",

@@ -7,10 +7,10 @@
 
 use super::checkpoint::Checkpoint;
 use super::document::Document;
+use super::entry_vectors::{IndexReader, MeaningError, RebuildProgress, facts};
 use super::indexer::{FeedChunk, read_chunk, read_documents};
+use super::passage_splitter;
 use super::passage_vectors::{PassageModel, PassageVectors};
-use super::passages;
-use super::vector_generation::{IndexReader, MeaningError, RebuildProgress, facts};
 use super::{IndexError, Shared};
 use klnode_crdt::ids::EntryId;
 use klnode_embed::{Embedder, count_tokens};
@@ -290,7 +290,7 @@ impl PassageWorker {
         document: &Document,
     ) -> Result<EmbedOutcome, MeaningError> {
         let content = &document.content;
-        let cut = passages::split(content, &count_tokens);
+        let cut = passage_splitter::split(content, &count_tokens);
         let texts: Vec<String> =
             cut.iter().map(|passage| passage.meaning(&document.title, content)).collect();
         let digest = self.vectors.digest(&texts);

@@ -4,17 +4,17 @@
 use super::answer_grade::AnswerGrade;
 use super::caveats::own_caveats;
 use super::contradictions::{self, ContradictingEntry, ContradictingPair};
-use super::excerpt::PassageFinder;
+use super::entry_forms::PassageFinder;
 use super::foreign_gate::GateDecision;
 use super::read_candidate::ReadCandidate;
 use super::recorded_contradictions::Contradictions;
 use super::search_types::{Audience, HitCaveat, SearchAnswer, SearchHit, SearchQuery};
 use super::supersession::Successions;
-use super::{AssessedEntry, ReadContext, excerpt};
+use super::{AssessedEntry, ReadContext, entry_forms};
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_scoring::rank::{self, Ranking};
-use klnode_scoring::relevance::grade::Grade;
+use klnode_scoring::relevance::answer_grade::Grade;
 use klnode_scoring::token_budget::{self, BudgetItem, Coverage, EntryForm, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,11 +118,11 @@ impl ReadContext<'_> {
         let tokens = |entry: EntryId, form: EntryForm| {
             let Some(read) = read.get(&entry) else { return 0 };
             if is_weak {
-                return excerpt::title_tokens(&read.found);
+                return entry_forms::title_tokens(&read.found);
             }
             let said = caveats(read, relations, competing.get(&entry).cloned().unwrap_or_default());
             let body = relations.answering.body(&read.found, form.min(form_max(entry)), numbers);
-            excerpt::tokens(&read.found, body, &said)
+            entry_forms::tokens(&read.found, body, &said)
         };
         let mut fitted = token_budget::fit(&items, &pairs, (form, tokens_max), &params, tokens);
         for shown in &mut fitted.shown {
@@ -169,7 +169,7 @@ fn caveats(
 ) -> Vec<HitCaveat> {
     let successors = relations.successions.of(read.found.entry);
     let mut caveats = own_caveats(&read.found, &read.freshness, &read.looked, successors);
-    caveats.extend(excerpt::left_out(&read.found));
+    caveats.extend(entry_forms::left_out(&read.found));
     let opposed = relations.contradictions.caveats_for(read.found.entry, &competing);
     caveats.extend(competing.into_iter().chain(opposed));
     caveats

@@ -7,8 +7,8 @@ use super::foreign_gate::GateDecision;
 use super::read_candidate::ReadCandidate;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::QueryStats;
+use klnode_scoring::relevance::answer_grade::{Grade, SHOWN_MIN, grade, probabilities};
 use klnode_scoring::relevance::fusion::SignalSet;
-use klnode_scoring::relevance::grade::{Grade, SHOWN_MIN, grade, probabilities};
 use std::collections::BTreeMap;
 
 /// The grade of an answer and the probabilities of its candidates.

@@ -21,7 +21,7 @@ use klnode_store::peers::Membership;
 use klnode_store::row_types::Seq;
 use klnode_store::{Error, Snapshot};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// The initial scores of a candidate.
 const NOTHING: EngineScores = EngineScores { cosine: None, transformer: None, bm25: 0.0 };

@@ -6,15 +6,15 @@
 //! Workspace charters, counts and withdrawals pass: no reader is shown their text.
 
 use klnode_crdt::claims::{Citation, Claims};
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::limits::CONTENT_BYTES_MAX;
-use klnode_crdt::origin::Origin;
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::Record;
 use klnode_crdt::register::Register;
-use klnode_crdt::removal_page::is_internal;
+use klnode_crdt::removal_page_origin::is_internal;
 use klnode_engine::{RecordSource, ScreenDecision};
-use klnode_scoring::scan::{ScanReport, ScanRule, Severity, redact_secrets, scanner};
+use klnode_scoring::content_scan::{ScanReport, ScanRule, Severity, redact_secrets, scanner};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@
 use super::AssessedEntry;
 use super::candidates::{Candidates, dot};
 use super::endorsements::Endorsements;
-use super::excerpt;
+use super::entry_forms;
 use super::read_candidate::ReadCandidate;
 use super::scoring_params::ScoringParams;
 use super::search_types::HitCaveat;
@@ -184,7 +184,7 @@ pub(super) fn pairs_among(
     let texts: BTreeMap<EntryId, String> = pairs
         .iter()
         .flat_map(|(one, two)| [one, two])
-        .map(|one| (one.entry(), excerpt::whole(&one.found.view)))
+        .map(|one| (one.entry(), entry_forms::whole(&one.found.view)))
         .collect();
     if texts.is_empty() {
         return Vec::new();

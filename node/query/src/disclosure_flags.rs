@@ -6,7 +6,7 @@
 //! disclosure rules holds the entry, unless `scan.disclosure` is `warn`.
 
 use super::author_standing::AuthorStanding;
-use super::caller_location::remotes_of;
+use super::caller_workspace::remotes_of;
 use super::{AssessedEntry, ReadContext, content_scan};
 use klnode_config::units::DisclosureRule;
 use klnode_crdt::claims::TextSet;
@@ -14,7 +14,7 @@ use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
-use klnode_scoring::scan::disclosure::{Border, SCAN_TOPIC};
+use klnode_scoring::content_scan::disclosure::{Border, SCAN_TOPIC};
 use klnode_store::Error;
 use klnode_store::peers::row_types::ReleaseState;
 use klnode_store::row_types::MarksRow;

@@ -7,18 +7,18 @@
 //! invalidation.
 
 use super::duplicate_groups::Visibility;
-use super::{ReadContext, SearchError, excerpt};
+use super::{ReadContext, SearchError, entry_forms};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::WallTime;
 use klnode_index::Index;
 use klnode_index::document::DocumentFilter;
 use klnode_index::keyword::KeywordReader;
 use klnode_index::tokenizer::each_word;
-use klnode_scoring::statement::canonical;
+use klnode_scoring::statement_comparison::canonical;
 use klnode_store::Error;
 use klnode_store::row_types::Seq;
 use std::collections::{BTreeSet, VecDeque};
@@ -187,7 +187,7 @@ impl ReadContext<'_> {
                 ComparedText::of(&view).is_some_and(|of| of == text) && self.is_own_text(&view);
             let is_first = first.as_ref().is_none_or(|(seen, ..)| row.first_seen < *seen);
             if is_same && is_first && self.hidden(other, &view)? == Visibility::No {
-                first = Some((row.first_seen, other, excerpt::code(other, &view)));
+                first = Some((row.first_seen, other, entry_forms::code(other, &view)));
             }
         }
         Ok(first.map(|(_, other, code)| (other, code)))
@@ -228,9 +228,9 @@ impl ReadContext<'_> {
 mod tests {
     use super::*;
     use klnode_crdt::entry::Entry;
+    use klnode_crdt::entry_origin::Origin;
     use klnode_crdt::entry_view::Entitlement;
     use klnode_crdt::ids::{AuthorId, Nonce};
-    use klnode_crdt::origin::Origin;
     use klnode_crdt::time::Hlc;
     use klnode_index::tokenizer::words;
 

@@ -9,9 +9,9 @@
 use super::entry_rows::EntryRows;
 use super::{AssessedEntry, ReadContext};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Origin;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::Hlc;
 use klnode_scoring::duplicates::{GroupEntry, Survivor, survivor};

@@ -6,7 +6,7 @@
 //! next pass.
 
 use super::candidates::dot;
-use super::excerpt;
+use super::entry_forms;
 use super::reader::{AssessedEntry, ReadContext, Reader};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry_type::EntryType;
@@ -18,11 +18,11 @@ use klnode_crdt::time::WallTime;
 use klnode_embed::{EmbedError, Embedder};
 use klnode_engine::{Command, ComparedFinding, FALSE_POSITIVE_TAG, FindingCommand};
 use klnode_index::Index;
-use klnode_index::vector_generation::VectorGeneration;
+use klnode_index::entry_vectors::VectorGeneration;
 use klnode_index::vectors::{self, Vectors};
 use klnode_scoring::finding_resolution::SAME_MIN;
 use klnode_scoring::relevance::Calibration;
-use klnode_scoring::statement;
+use klnode_scoring::statement_comparison;
 use klnode_scoring::status::Status;
 use klnode_store::findings::{FindingKey, FindingRow};
 use klnode_store::row_types::Seq;
@@ -193,7 +193,8 @@ impl Comparer {
             })
             .filter(|(meaning, _)| *meaning >= SAME_MIN)
             .filter(|(_, other)| {
-                rows.get(other).is_some_and(|of| !statement::contradict(&row.text, &of.text))
+                rows.get(other)
+                    .is_some_and(|of| !statement_comparison::contradict(&row.text, &of.text))
             })
             .collect();
         others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -350,7 +351,7 @@ fn tail(
 fn entry_vectors(lens: &Lens<'_>, found: &AssessedEntry) -> Result<Vec<Vec<f32>>, EmbedError> {
     let content = found.view.text(Register::CONTENT).unwrap_or_default();
     let first = content.split("\n\n").next().unwrap_or_default();
-    let whole = excerpt::whole(&found.view);
+    let whole = entry_forms::whole(&found.view);
     // A foreign text must match as a whole, not only in its first paragraph.
     if is_foreign(found) {
         return lens.embedder.embed(&[&whole]);
@@ -375,7 +376,7 @@ fn may_be_confirmed(found: &AssessedEntry) -> bool {
 fn contradicts(found: &AssessedEntry, finding: &str) -> bool {
     let content = found.view.text(Register::CONTENT).unwrap_or_default();
     let first = content.split("\n\n").next().unwrap_or_default();
-    statement::contradict(first, finding)
+    statement_comparison::contradict(first, finding)
 }
 
 fn is_foreign(found: &AssessedEntry) -> bool {

@@ -4,7 +4,7 @@ use super::candidates::{self, SearchError, dot};
 use super::contradictions::{RELATED_MIN, polarity};
 use super::question_vectors::QueryVectors;
 use super::search_types::SearchQuery;
-use super::{AssessedEntry, ReadContext, excerpt};
+use super::{AssessedEntry, ReadContext, entry_forms};
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::ids::WorkspaceId;
@@ -33,7 +33,7 @@ impl ReadContext<'_> {
         let Some(scope) = FilterFields::of(of).filter(|_| side != Polarity::Neutral) else {
             return Ok(Vec::new());
         };
-        let text = excerpt::whole(of);
+        let text = entry_forms::whole(of);
         let filter = DocumentFilter {
             workspaces: vec![workspace],
             kinds: vec![EntryType::Norm],
@@ -90,7 +90,7 @@ impl ReadContext<'_> {
         upto: Option<Seq>,
     ) -> Result<Option<f64>, Error> {
         let cosine = if meaning.embedder.is_instant() {
-            let vectors = meaning.embedder.embed(&[text, &excerpt::whole(&other.view)]);
+            let vectors = meaning.embedder.embed(&[text, &entry_forms::whole(&other.view)]);
             vectors.ok().and_then(|vectors| Some(dot(vectors.first()?, vectors.get(1)?)))
         } else if Some(self.snapshot.text_seq(other.entry)?) <= upto {
             let cosines = meaning.vectors.cosines_of(&[other.entry], vector);

@@ -3,13 +3,13 @@
 //! Separate from `candidates`, which may search several times for one question: the transformer
 //! needs milliseconds, so the vectors are computed once.
 
+use super::key_question_sentences::telling_part;
 use super::search_types::{Fallback, SearchEngine, SearchQuery};
-use super::telling_part::telling_part;
 use klnode_index::Index;
+use klnode_index::entry_vectors::VectorGeneration;
 use klnode_index::function_words::QuestionLanguage;
 use klnode_index::keyword::Terms;
 use klnode_index::passage_vectors::PassageVectors;
-use klnode_index::vector_generation::VectorGeneration;
 use std::sync::Arc;
 
 /// The vectors of the index, and the vector of the question.

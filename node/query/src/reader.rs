@@ -2,27 +2,27 @@
 //! store, a time, and the membership at that time.
 
 use super::anchor_repositories::Bindings;
-use super::assess::{self, Assessment};
 use super::author_standing::{AuthorStanding, StandingCache};
 use super::briefing::RowCache;
 use super::content_scan::redact_text;
 use super::duplicate_check::RecentTexts;
+use super::entry_assessment::{self, Assessment};
+use super::entry_forms;
 use super::entry_rows::EntryRows;
-use super::excerpt;
 use super::foreign_gate::{Corroboration, GateDecision};
 use super::scoring_params::ScoringParams;
-use super::shown_text_cache::ShownTextCache;
+use super::text_scan_cache::ShownTextCache;
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry::Entry;
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_view::{Entitlement, EntryView, ProposedElement};
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::origin::Origin;
 use klnode_crdt::record::Record;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::WallTime;
 use klnode_git::Roots;
-use klnode_scoring::scan::Severity;
-use klnode_scoring::scan::disclosure::Border;
+use klnode_scoring::content_scan::Severity;
+use klnode_scoring::content_scan::disclosure::Border;
 use klnode_scoring::status::TextAuthor;
 use klnode_store::peers::Membership;
 use klnode_store::peers::row_types::OutcomeRow;
@@ -127,7 +127,7 @@ impl AssessedEntry {
 
     /// The citation code, such as `L-7F3KQ2MX`.
     pub fn code(&self) -> String {
-        excerpt::code(self.entry, &self.view)
+        entry_forms::code(self.entry, &self.view)
     }
 
     /// The version of the shown text: it changes when title, content or summary changes.
@@ -292,7 +292,7 @@ impl ReadContext<'_> {
     pub(super) fn assess(&self, seen: EntryRows) -> Result<AssessedEntry, Error> {
         let author = self.answering_author(&seen.view)?;
         let overlay = self.snapshot.overlay(seen.entry)?;
-        let assessment = assess::judge(self, &seen, &overlay, author.as_deref())?;
+        let assessment = entry_assessment::judge(self, &seen, &overlay, author.as_deref())?;
         let EntryRows { entry, row, view, .. } = seen;
         let workspace = row.workspace.map(|id| self.membership.name(id)).unwrap_or_default();
         let mine = self.membership.mine.iter().copied();

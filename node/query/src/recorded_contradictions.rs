@@ -7,8 +7,8 @@
 use super::contradictions::polarity;
 use super::foreign_gate::GateDecision;
 use super::search_types::HitCaveat;
-use super::statement_relation::contradiction;
 use super::supersession::is_standing;
+use super::text_contradiction::contradiction;
 use super::{AssessedEntry, ReadContext};
 use klnode_crdt::entry_view::State;
 use klnode_crdt::ids::EntryId;

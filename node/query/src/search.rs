@@ -8,7 +8,7 @@ use super::candidates::{self, Candidates, QueryCandidate, SearchError};
 use super::contradictions;
 use super::drop_reason::DropReason;
 use super::endorsements::Endorsements;
-use super::excerpt::PassageFinder;
+use super::entry_forms::PassageFinder;
 use super::foreign_gate::GateDecision;
 use super::query_sketch::sketch;
 use super::read_candidate::{OtherThreadEntry, ReadCandidate, is_shown};
@@ -22,15 +22,15 @@ use klnode_crdt::time::WallTime;
 use klnode_git::CallerCheckout;
 use klnode_index::Index;
 use klnode_index::document::{DocumentFilter, lineage};
-use klnode_index::vector_generation::RebuildProgress;
+use klnode_index::entry_vectors::RebuildProgress;
 use klnode_scoring::caller_role;
 use klnode_scoring::cooccurrence;
 use klnode_scoring::predicate;
 use klnode_scoring::rank::{
     self, CandidateOwner, MarkEffect, PerSignal, Ranking, Weights, signals,
 };
+use klnode_scoring::relevance::answer_grade::{Grade, WEAK_TITLES_MAX};
 use klnode_scoring::relevance::fusion::SignalSet;
-use klnode_scoring::relevance::grade::{Grade, WEAK_TITLES_MAX};
 use klnode_scoring::relevance::{Relevance, judge};
 use klnode_scoring::review_namespace::NamespaceMatch;
 use klnode_scoring::thompson::sample;

@@ -18,7 +18,7 @@
 //! - `actor`: the thread.
 
 mod actor;
-mod delivery_filter;
+mod delivery_classification;
 mod join_attempts;
 mod pair_error;
 mod pairing;

@@ -5,9 +5,9 @@
 //! the replication thread, so two nodes that use one ticket concurrently are handled one after the
 //! other.
 
+mod address_join_responder;
 mod inviter;
 mod join_requester;
-mod join_responder;
 mod joiner;
 mod membership_offers;
 

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use klnode_crdt::header::Header;
     use klnode_crdt::ids::{Boot, Digest, EntryId, Generation};
-    use klnode_crdt::key::SecretKey;
+    use klnode_crdt::signing_key::SecretKey;
     use klnode_crdt::time::Hlc;
 
     /// A deterministic pseudo-random generator.

@@ -5,14 +5,14 @@ use klnode_config::sections as config;
 use klnode_config::units::{self, BoundedList, ScopeName};
 use klnode_crdt::claims::{Claims, TextSet};
 use klnode_crdt::entry::Entry;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
-use klnode_crdt::removal_page::RemovalPage;
+use klnode_crdt::removal_page_origin::RemovalPage;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter;
-use klnode_federation::proto::filter::{
+use klnode_federation::proto::entry_filter::{
     Acquaintance, FilterDecision, FilterRule, FilterSubject, PeerFilter, Reach, STATUSES,
 };
 use klnode_query::{AssessedEntry, ReadContext, Reader};

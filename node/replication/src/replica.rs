@@ -1,11 +1,11 @@
 //! Replication of one node, without threads, clocks or sockets.
 
-mod apply;
+mod protocol_writes;
 mod traffic;
 
 pub use traffic::{Traffic, TrafficCounts};
 
-use super::delivery_filter;
+use super::delivery_classification;
 use super::quarantine_retry::QuarantineRoom;
 use super::release_policy::{ReleaseChange, ReleasePolicy};
 use super::release_sweep::{Sweeps, entries_changed_since};
@@ -420,7 +420,7 @@ impl<W: EngineWriter> Replica<W> {
     ) -> Result<(Vec<proto::RecordOutcome>, u64), Error> {
         let (peer, store) = (delivery.peer, delivery.store);
         let view = self.view(now)?;
-        let mut sorted = delivery_filter::classify(delivery, &view, &self.policy)?;
+        let mut sorted = delivery_classification::classify(delivery, &view, &self.policy)?;
         drop(view);
         if sorted.is_nearer {
             self.sweep_at = self.sweep_at.min(at.saturating_add(NEARER_MS));
@@ -434,7 +434,7 @@ impl<W: EngineWriter> Replica<W> {
                 break;
             }
         }
-        self.traffic.receive(peer, delivery_filter::ingest_outcomes(&answers));
+        self.traffic.receive(peer, delivery_classification::ingest_outcomes(&answers));
         let (mut outcomes, acts) = sorted.outcomes(Offerer { peer, store }, &answers);
         if !acts.is_empty() && self.note(acts).is_err() {
             outcomes.push(proto::RecordOutcome::Deferred);

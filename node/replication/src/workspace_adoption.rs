@@ -2,9 +2,9 @@
 //! here.
 
 use klnode_crdt::ids::{EntryId, WorkspaceId};
+use klnode_crdt::member_removal::RemovalStatements;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
-use klnode_crdt::workspace_removal::RemovalStatements;
 use klnode_engine::PeerCommand;
 use klnode_federation::proto::ticket::is_workspace_name;
 use klnode_store::peers::row_types::WorkspaceRow;

@@ -6,7 +6,7 @@
 //! no connection.
 
 use super::caller::Caller;
-use super::client_identity::{self, IdentifiedClients, Process};
+use super::client_process_lookup::{self, IdentifiedClients, Process};
 use super::process_tree;
 use klnode_crdt::time::WallTime;
 use klnode_store::client_process::{ClientId, ClientProcess, Lineage};
@@ -38,7 +38,9 @@ impl Clients {
         };
         let Some(boot_id) = process_tree::boot_id() else { return ClientProcess::Unknown };
         match process_tree::read(pid, uid) {
-            Some(ancestry) => self.known(client_identity::find(&ancestry), &boot_id, accepted),
+            Some(ancestry) => {
+                self.known(client_process_lookup::find(&ancestry), &boot_id, accepted)
+            }
             None => ClientProcess::Unknown,
         }
     }

@@ -6,8 +6,8 @@ use klnode_api_types::{FieldResolution, FieldVersion, ResolveRequest, ResolvedFi
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::{Register, ShownValue};
 use klnode_query::{AssessedEntry, ReadContext};
-use klnode_scoring::scan::Severity;
-use klnode_scoring::scan::scanner;
+use klnode_scoring::content_scan::Severity;
+use klnode_scoring::content_scan::scanner;
 
 /// Every version of every field with an edit conflict, numbered within its field from the oldest. A
 /// version that arrives later usually comes last and so changes no number.

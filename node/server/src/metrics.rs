@@ -3,7 +3,7 @@
 //! This module counts requests and searches. Other parts keep their own counters, which the caller
 //! of [`Metrics::render`] reads. Nothing here blocks.
 
-use klnode_scoring::relevance::grade::Grade;
+use klnode_scoring::relevance::answer_grade::Grade;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

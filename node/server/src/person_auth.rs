@@ -15,9 +15,9 @@ use data_encoding::HEXLOWER;
 use klnode_api_types::ErrorKind;
 pub use klnode_api_types::person_signature::{HEADER, signed};
 use klnode_crdt::encrypted_key::LockedKey;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::ids::AuthorId;
-use klnode_crdt::key::{Purpose, Signature};
-use klnode_crdt::origin::Memory;
+use klnode_crdt::signing_key::{Purpose, Signature};
 use klnode_crdt::time::WallTime;
 use klnode_home::Layout;
 use klnode_http::header_text;
@@ -195,7 +195,7 @@ mod tests {
     use axum::http::Method;
     use klnode_api_types::person_signature::sign;
     use klnode_crdt::encrypted_key::KdfCost;
-    use klnode_crdt::key::SecretKey;
+    use klnode_crdt::signing_key::SecretKey;
     use tempfile::TempDir;
 
     const NOW: u64 = 1_000_000;

@@ -3,7 +3,7 @@
 //! The result is `None`, never a partial ancestry, on systems without `/proc`, in another process
 //! namespace, and where `/proc` hides the processes of other users.
 
-use super::client_identity::{Ancestry, Process};
+use super::client_process_lookup::{Ancestry, Process};
 use std::fs;
 
 /// Maximum number of processes in an ancestry that is read; a longer ancestry counts as unreadable.

@@ -7,7 +7,7 @@
 
 use super::caller::Caller;
 use klnode_crdt::ids::TaskId;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::Day;
 use klnode_engine::CHAIN_TASKS_MAX;
 use klnode_store::{Error, Snapshot};

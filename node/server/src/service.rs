@@ -2,8 +2,8 @@
 
 use super::caller::Caller;
 use super::errors::ApiError;
+use super::exported_marks::MarksKey;
 use super::metrics::Metrics;
-use super::overlay_seal::MarksKey;
 use super::person_auth::Person;
 use super::sampling_seed::SampleKey;
 use klnode_api_types::ErrorKind;

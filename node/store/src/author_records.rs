@@ -158,7 +158,7 @@ impl Batch {
     pub fn put_unreadable(
         &self,
         header: &klnode_crdt::header::Header,
-        key_of_author: &klnode_crdt::key::SecretKey,
+        key_of_author: &klnode_crdt::signing_key::SecretKey,
     ) -> Result<(), Error> {
         use crate::row_types;
         use crate::tables::META_HEAD;

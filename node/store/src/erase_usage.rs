@@ -82,12 +82,12 @@ mod tests {
     use crate::row_types::{Seq, ViewRow};
     use crate::served_sessions::Recipient;
     use crate::{Durability, Store};
+    use klnode_crdt::entry_origin::{Memory, Origin};
     use klnode_crdt::ids::{Boot, Nonce, WorkspaceId};
-    use klnode_crdt::key::SecretKey;
     use klnode_crdt::live_records::LiveRecords;
-    use klnode_crdt::origin::{Memory, Origin};
     use klnode_crdt::record::Record;
     use klnode_crdt::record_builder::RecordBuilder;
+    use klnode_crdt::signing_key::SecretKey;
     use klnode_crdt::time::{Hlc, WallTime};
     use klnode_crdt::tombstone::{Grounds, Tombstone};
     use klnode_home::CallerLabel;

@@ -3,24 +3,24 @@
 //! The check repairs nothing. It names each row that is damaged or contradicts another table.
 
 use super::checkouts::{CheckoutRow, PromotionRow};
+use super::daily_usage::UsageRow;
+use super::dismissed_insights::DismissedInsightRow;
 use super::documents::DocumentRow;
 use super::error::Error;
 use super::imports::ImportRow;
-use super::insights::DismissedInsightRow;
-use super::maintenance::{MaintenanceRow, ServiceRow};
+use super::maintenance_journal::{MaintenanceRow, ServiceRow};
 use super::peers::RemovalRow;
-use super::rewrite::{ProgressWatch, report_progress};
 use super::row_types::{self, MarksRow, QuarantineRow, Seq, ServedRow, ViewRow};
 use super::served_sessions::SessionRow;
 use super::shared_reads;
 use super::snapshot::{FeedRow, Snapshot};
+use super::store_copy::{ProgressWatch, report_progress};
 use super::tables::{
     CHECKOUTS, DISMISSED, EQUIVOCATIONS, HELD, HeldKey, IMPORTS, LEDGER, OVERLAYS, PARTS,
     PROMOTIONS, QUARANTINE, RECORDS, REMOVALS, SERVICES, SESSIONS, TASKS, TOMBSTONES, UPKEEP,
     USAGE, VIEWS, each_table, held_key, part, span,
 };
 use super::tasks::{PartRow, TaskRow};
-use super::usage::UsageRow;
 use klnode_crdt::equivocation::{EquivocationProof, RawProof};
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};

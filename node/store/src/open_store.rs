@@ -4,8 +4,8 @@ use super::backend::{self, Backend};
 use super::batch::{Batch, Durability};
 use super::error::{Error, OpenError};
 use super::open_file::OpenFile;
-use super::rewrite::{self, OmittedData, ProgressWatch};
 use super::snapshot::Snapshot;
+use super::store_copy::{self, OmittedData, ProgressWatch};
 use super::tables::{META, META_HEAD, META_SCHEMA, META_STORE_ID, OLD_OUTBOX, SCHEMA, part};
 use klnode_crdt::ids::{AuthorId, StoreId};
 use redb::{Builder, Database, ReadableDatabase};
@@ -222,7 +222,7 @@ impl Store {
         let snapshot = self.snapshot()?;
         let fill = &mut |database: &Database| {
             let watch: ProgressWatch<'_> = &mut |_, _| ControlFlow::Continue(());
-            rewrite::copy(&snapshot, database, &OmittedData::default(), watch)
+            store_copy::copy(&snapshot, database, &OmittedData::default(), watch)
         };
         if !medium.replace(&builder, fill)? {
             drop(snapshot);

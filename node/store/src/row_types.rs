@@ -8,12 +8,12 @@ use super::client_process::{ClientProcess, SpeakerRow};
 use super::error::Error;
 use super::recent_readers::{READERS_MAX, ReaderRow};
 use klnode_crdt::digest::{Context, FieldHasher};
+use klnode_crdt::entry_origin::{Memory, Origin};
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, TaskId, WorkspaceId};
-use klnode_crdt::key::Signature;
-use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record::{Absence, RawRecord, Record, RecordError};
-use klnode_crdt::removal_page::RemovalPage;
+use klnode_crdt::removal_page_origin::RemovalPage;
+use klnode_crdt::signing_key::Signature;
 use klnode_crdt::time::{Day, WallTime};
 use klnode_crdt::wire;
 use klnode_crdt::wire::msgpack_limits::MsgpackLimits;
@@ -498,12 +498,12 @@ pub(super) fn decode<T: DeserializeOwned>(table: &str, bytes: &[u8]) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row_formats::rewritten;
+    use crate::row_reencoding::rewritten;
     use klnode_crdt::ids::Boot;
-    use klnode_crdt::key::SecretKey;
     use klnode_crdt::live_records::LiveRecords;
     use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
     use klnode_crdt::register::Register;
+    use klnode_crdt::signing_key::SecretKey;
     use klnode_crdt::time::Hlc;
 
     fn record() -> Record {

@@ -4,8 +4,8 @@ use super::AdmissionReason::{Borderline, Finding, ForeignBorderline, Passed, Too
 use super::{
     AdmissionDecision, AdmissionFacts, AdmissionReason, AdmissionResult, EntryOwner, Params, assess,
 };
+use crate::content_scan::{Scanner, Severity};
 use crate::posterior::Posterior;
-use crate::scan::{Scanner, Severity};
 use crate::thompson::SplitMix64;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::time::Day;

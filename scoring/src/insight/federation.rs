@@ -1,6 +1,6 @@
 //! Rules 3 and 7: peers with little trust, and entries of peers in tags of their own.
 
-use super::knowledge::by_tag;
+use super::entry_rules::by_tag;
 use super::{
     EntryInsightFacts, EvidenceKind, Insight, InsightEvidence, InsightRule, InsightSeverity,
     Params, PeerInsightFacts, entry_evidence, shortened,

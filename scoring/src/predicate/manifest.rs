@@ -9,7 +9,7 @@ mod cargo;
 mod go;
 mod npm;
 mod pypi;
-mod range;
+mod version_range;
 
 use std::collections::BTreeMap;
 

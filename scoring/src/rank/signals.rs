@@ -5,9 +5,9 @@
 
 pub use crate::predicate::AnchorState;
 
+use crate::clamp_to_unit::unit;
 use crate::recency::recency;
 use crate::status::Status;
-use crate::unit_interval::unit;
 use klnode_crdt::time::Day;
 
 /// Parameters of the signals; `Default` holds the documented values.

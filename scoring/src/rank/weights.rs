@@ -5,7 +5,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::unit_interval::unit;
+use crate::clamp_to_unit::unit;
 
 /// One number for each signal, used for signal values and for weights.
 #[derive(Clone, Copy, Debug, PartialEq)]

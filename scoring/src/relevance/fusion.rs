@@ -7,8 +7,8 @@
 //! signals, so that entries with and without it can be compared. The constants were chosen on the
 //! `dev` sets: `docs/internals/retrieval.md`.
 
+use crate::clamp_to_unit::unit;
 use crate::relevance::ENTRIES_MAX;
-use crate::unit_interval::unit;
 
 /// Weight of the covered share of the question's words; that of the transformer's cosine is 1.
 pub const WORDS_WEIGHT: f64 = 0.3;

@@ -7,7 +7,7 @@
 
 use super::fusion::SignalSet;
 use super::{PHRASE_EXPONENT, PHRASE_GAIN, Relevance};
-use crate::unit_interval::unit;
+use crate::clamp_to_unit::unit;
 use std::collections::BTreeMap;
 
 /// A distinct word of a query.

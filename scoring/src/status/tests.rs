@@ -10,9 +10,9 @@ use super::{
     Params, SourceTask, Status, StatusFacts, StatusReason, TextAuthor, Withdrawal, status,
 };
 use crate::admission::AdmissionDecision;
+use crate::content_scan::Severity;
 use crate::posterior::Posterior;
 use crate::predicate::AnchorState;
-use crate::scan::Severity;
 use klnode_crdt::time::Day;
 
 const NOW: u32 = 20_000;

@@ -7,10 +7,10 @@
 use super::Cluster;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{Boot, EntryId};
-use klnode_crdt::key::{Purpose, SecretKey};
 use klnode_crdt::live_records::LiveRecords;
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::record_builder::RecordBuilder;
+use klnode_crdt::signing_key::{Purpose, SecretKey};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_federation::proto::limits::VERSION;

@@ -3,13 +3,13 @@
 
 use super::Cluster;
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, Nonce, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::workspace_charter;
 use klnode_engine::{NewEntry, PeerCommand, SourceKey};
-use klnode_federation::proto::filter::PeerFilter;
+use klnode_federation::proto::entry_filter::PeerFilter;
 use klnode_replication::ReplicaEvent;
 use klnode_store::peers::row_types::{PeerApproval, PeerRow, WorkspaceRow};
 

@@ -15,14 +15,14 @@
 //!
 //! A disk never sleeps, never touches a file, and takes its randomness from seeds alone.
 
-mod crash;
 mod faults;
 mod pages;
+mod power_cut;
+mod simulated_drive;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_redb;
-mod write_cache;
 
 use std::fmt;
 use std::io;
@@ -31,10 +31,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use redb::{BackendError, StorageBackend};
 
-pub use crash::PowerCut;
 pub use faults::Fault;
 use pages::{PAGE_BYTES, Pages};
-use write_cache::Drive;
+pub use power_cut::PowerCut;
+use simulated_drive::Drive;
 
 /// Handle to a simulated disk. A clone is another handle to the same disk, and only one handle at a
 /// time can have a database open; [`Disk::fork`] makes another disk.

@@ -5,7 +5,7 @@ use std::io;
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 use redb::StorageBackend;
 
-use super::crash::SECTOR_BYTES;
+use super::power_cut::SECTOR_BYTES;
 use super::{Disk, Fault, PowerCut};
 
 /// One call. The length of the disk is always a multiple of the sector size: within a sector, a cut

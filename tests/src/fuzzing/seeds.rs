@@ -2,22 +2,22 @@
 //!
 //! The seeds are deterministic, so that the files in `fuzz/corpus` can be compared with them.
 
-use super::{TABLES, agent_input, documents, protocol};
+use super::{TABLES, agent_input, playbook_changes, protocol};
 use crate::sample_records::{every_facet, stamp};
 use crate::test_engine::START;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::equivocation::{EquivocationProof, RawProof};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, Boot, Digest, EntryId, Nonce, StoreId, TaskId, WorkspaceId};
-use klnode_crdt::key::{SecretKey, Signature};
 use klnode_crdt::live_records::LiveRecords;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::record_builder::RecordBuilder;
+use klnode_crdt::signing_key::{SecretKey, Signature};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::testing::{key, origin};
 use klnode_crdt::time::Day;
 use klnode_crdt::wire;
-use klnode_federation::proto::filter::{PeerFilter, Reach};
+use klnode_federation::proto::entry_filter::{PeerFilter, Reach};
 use klnode_federation::proto::message::{
     ErasureReceipt, Greeting, OutboxCursor, OutboxItem, SyncRequest, SyncResponse,
 };
@@ -27,9 +27,10 @@ use klnode_federation::proto::ticket::{JoinOffer, Secret, Ticket};
 use klnode_home::CallerLabel;
 use klnode_server::transfer::jsonl_line::{JsonlLine, SignedRecord};
 use klnode_store::checkouts::{CheckoutRow, PromotionRow};
+use klnode_store::daily_usage::{Amount, UsageRow};
+use klnode_store::dismissed_insights::DismissedInsightRow;
 use klnode_store::findings::{DismissalRow, FateRow, FindingKey, FindingResolution, FindingRow};
-use klnode_store::insights::DismissedInsightRow;
-use klnode_store::maintenance::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
 use klnode_store::peers::row_types::{
     OutcomeRow, PeerApproval, PeerRow, ReceiptRow, RefusalRow, ReleaseRow, ReleaseState,
     WorkspaceRow,
@@ -41,7 +42,6 @@ use klnode_store::row_types::{
 };
 use klnode_store::served_sessions::SessionRow;
 use klnode_store::tasks::{EndRow, PartRow, TaskRow};
-use klnode_store::usage::{Amount, UsageRow};
 use std::collections::BTreeSet;
 
 /// Key that signs the seeds.
@@ -55,7 +55,7 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "compare" => protocol::messages(),
         "config" => texts(&CONFIG),
-        "documents" => documents::seeds(),
+        "documents" => playbook_changes::seeds(),
         "frames" => frames(),
         "front-matter" => texts(&FRONT_MATTER),
         "hook-input" => texts(&agent_input::HOOK_INPUT),

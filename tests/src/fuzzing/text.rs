@@ -6,11 +6,11 @@ use klnode_api_types::NewEntry;
 use klnode_config::{Layered, Layers, SettingReport, ValueSource};
 use klnode_crdt::header::SignedHeader;
 use klnode_engine::{SourceKey, dry_run_import};
+use klnode_scoring::content_scan::disclosure::Border;
+use klnode_scoring::content_scan::{ScanReport, Scanner};
 use klnode_scoring::predicate::{
     Checkout, Params, Predicate, ReadFailure, TEXT_BYTES_MAX, evaluate, evaluate_all,
 };
-use klnode_scoring::scan::disclosure::Border;
-use klnode_scoring::scan::{ScanReport, Scanner};
 use klnode_server::transfer::jsonl_line::{JsonlLine, PLAIN, SignedRecord};
 use serde_json::Value;
 use std::borrow::Cow;

@@ -2,11 +2,11 @@
 
 use crate::test_engine::Seeded;
 use klnode_crdt::claims::Claims;
+use klnode_crdt::entry_origin::{Memory, Origin};
 use klnode_crdt::ids::{AuthorId, Boot, Digest, Generation, Nonce, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::payload::Payload;
 use klnode_crdt::record::{Position, RawRecord, Record};
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_crdt::version_vector::Slot;
 use klnode_federation::proto::ticket::{JoinOffer, Ticket};

@@ -11,7 +11,7 @@ use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, REMOVED};
 use klnode_federation::proto::SyncState;
-use klnode_federation::proto::filter::FilterRule;
+use klnode_federation::proto::entry_filter::FilterRule;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Duration of one rest after the last fault, in milliseconds: two sweeps.

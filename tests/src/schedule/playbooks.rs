@@ -2,9 +2,9 @@
 
 use super::final_checks::cuts_in;
 use super::run::{Runner, for_team};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Memory;
 use klnode_document::change_hash::ChangeHash;
 use klnode_engine::{Command, DocumentCommand, NewEntry, Receipt, open_document};
 

@@ -1,10 +1,10 @@
 //! The agents: how they use an answer, report the outcome and write down what they learned; and the
 //! hostile node, which does none of that.
 
-use super::arm::Practice;
 use super::code_base::CodeBase;
-use super::desk::Offer;
 use super::dice::Dice;
+use super::experiment_arms::Practice;
+use super::node_reader::Offer;
 use super::params::{HOSTILE, habits};
 use super::replay::{OpenTask, Replay, caller};
 use super::texts::{lesson_text, question_text};

@@ -1,6 +1,6 @@
 //! The figures of one replay.
 
-use super::reliability::Reliability;
+use super::confidence_calibration::Reliability;
 
 /// A figure in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

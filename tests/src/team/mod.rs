@@ -10,28 +10,28 @@
 //! `docs/internals/proof.md` has the results and lists the assumptions of the model.
 
 mod agents;
-mod arm;
+mod bootstrap_intervals;
 mod code_base;
-mod desk;
+mod confidence_calibration;
 mod dice;
+mod experiment_arms;
 mod figures;
 mod git_history;
-mod history;
-mod intervals;
+mod history_replay;
+mod node_reader;
 pub mod params;
 mod question_bank;
-mod reliability;
 pub mod replay;
 mod report;
 mod texts;
 mod vocabulary;
 pub mod world;
 
-pub use arm::{Arm, HitOrder, Practice};
+pub use bootstrap_intervals::Estimate;
+pub use confidence_calibration::Reliability;
+pub use experiment_arms::{Arm, HitOrder, Practice};
 pub use figures::{Counts, FIGURES, Figure};
-pub use history::{HISTORY_FIGURES, HistoryCounts, history_arms, replay_history};
-pub use intervals::Estimate;
+pub use history_replay::{HISTORY_FIGURES, HistoryCounts, history_arms, replay_history};
 pub use params::Params;
-pub use reliability::Reliability;
 pub use replay::replay;
 pub use report::{Run, World, report};

@@ -3,20 +3,20 @@
 //! All questions of a day are asked before its results are recorded, so that an answer depends on
 //! earlier days alone and not on the speed of the index.
 
-use super::arm::{Arm, Practice};
 use super::code_base::CodeBase;
-use super::desk::{Desk, Given, Offer};
 use super::dice::Dice;
+use super::experiment_arms::{Arm, Practice};
 use super::figures::Counts;
+use super::node_reader::{Desk, Given, Offer};
 use super::params::{CARELESS, HOSTILE, NODES, Params};
 use super::question_bank::question_bank;
 use super::texts::question_text;
 use super::world::{FactClaim, ReplayWorld};
 use crate::cluster::Cluster;
 use klnode_crdt::claims::{Citation, Link, Relation};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_engine::{Command, NewEntry, NewTask, Receipt, TaskCommand, TaskReceipt};
 use klnode_federation::sim::Knobs;
@@ -311,7 +311,7 @@ impl<'a> Replay<'a> {
                     continue;
                 }
                 let Some(found) = reading.read(*entry).expect("readable") else { continue };
-                let is_judged = self.arm.order == super::arm::HitOrder::Judged;
+                let is_judged = self.arm.order == super::experiment_arms::HitOrder::Judged;
                 if !is_judged || found.assessment.standing.status.is_retrieved() {
                     self.counts.old_entries += 1;
                     self.counts.junk += u64::from(lesson.helped == 0);

@@ -3,11 +3,11 @@
 //!
 //! A run is one line of JSON, so that runs of several programs can be joined to one report.
 
-use super::arm::Arm;
+use super::bootstrap_intervals::Estimate;
+use super::confidence_calibration::Reliability;
+use super::experiment_arms::Arm;
 use super::figures::{CALIBRATION, Counts, FIGURES, Figure, HARM, RIGHT};
-use super::history::{HISTORY_FIGURES, HistoryCounts};
-use super::intervals::Estimate;
-use super::reliability::Reliability;
+use super::history_replay::{HISTORY_FIGURES, HistoryCounts};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Folders with repositories made by git itself, and verbs typed in them.
 
-use crate::support::peer::Peer;
-use crate::support::process::{klnode, told};
+use crate::support::node_process::{klnode, told};
+use crate::support::peer_processes::Peer;
 use klnode_git::{Repository, RepositoryIdentity, Roots};
 use serde_json::Value;
 use std::path::{Path, PathBuf};

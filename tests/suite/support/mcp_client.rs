@@ -1,6 +1,6 @@
 //! A client of `klnode mcp`: a real process, spoken to in lines of JSON.
 
-use crate::support::process::{Running, klnode};
+use crate::support::node_process::{Running, klnode};
 use klnode_tests::test_server::PATIENCE;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};

@@ -2,7 +2,7 @@
 
 use klnode_api_types::person_signature;
 use klnode_crdt::encrypted_key::{KdfCost, LockedKey};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,12 +1,12 @@
 //! A team of four nodes with a playbook, and an author that forges edits of it.
 
-use klnode_crdt::edit::DocumentEdit;
+use klnode_crdt::document_edit::DocumentEdit;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, Boot, EntryId, WorkspaceId};
-use klnode_crdt::key::SecretKey;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::Record;
 use klnode_crdt::signed_edit::EditPosition;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_document::change::CheckedChange;
 use klnode_document::change_hash::ChangeHash;

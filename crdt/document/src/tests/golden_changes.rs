@@ -32,8 +32,12 @@ fn changes_of_past_versions_are_read() {
     let mut bob = TestAuthor::new(2);
     let ann = TestAuthor::new(1);
     for (number, hex) in [(1, INSERTION), (2, REPLACEMENT)] {
-        let identity =
-            crate::identity::EditIdentity { author: ann.author, boot: ann.boot, branch: 0, number };
+        let identity = crate::edit_identity::EditIdentity {
+            author: ann.author,
+            boot: ann.boot,
+            branch: 0,
+            number,
+        };
         let change = check(&HEXLOWER.decode(hex.as_bytes()).unwrap(), &identity).unwrap();
         assert_eq!(change.time().as_millis(), 1_000 * u64::from(number));
         bob.receive(&[change]);

@@ -7,7 +7,7 @@ use super::{TestAuthor, TestRandom, check};
 use crate::change::CheckedChange;
 use crate::change_error::ChangeError;
 use crate::change_graph::HistoryError;
-use crate::identity::EditIdentity;
+use crate::edit_identity::EditIdentity;
 use crate::limits::{AuthorQuota, CHANGE_BYTES_MAX, OPERATION_COUNTER_MAX};
 use crate::root_change::{self, ROOT_ACTOR, ROOT_HASH};
 use automerge::legacy::{ElementId, Key, ObjectId, Op, OpId, OpType};

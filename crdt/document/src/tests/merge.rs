@@ -302,7 +302,7 @@ fn a_damaged_snapshot_is_ignored() {
 fn one_change_in_two_records_counts_once_with_the_least_number() {
     let mut ann = TestAuthor::new(1);
     let change = ann.edit_once("text");
-    let identity = crate::identity::EditIdentity { number: 9, ..*change.identity() };
+    let identity = crate::edit_identity::EditIdentity { number: 9, ..*change.identity() };
     let later = super::check(change.bytes(), &identity).unwrap();
     for order in [[change.clone(), later.clone()], [later, change]] {
         let document = TextDocument::build(AuthorQuota::FORMAT, order, |_| true);

@@ -10,7 +10,7 @@ use crate::change::CheckedChange;
 use crate::change_hash::ChangeHash;
 use crate::document::TextDocument;
 use crate::edit::EditContext;
-use crate::identity::EditIdentity;
+use crate::edit_identity::EditIdentity;
 use crate::limits::AuthorQuota;
 use crate::{root_change, text_diff};
 use automerge::transaction::{CommitOptions, Transactable};

@@ -45,14 +45,14 @@
 //! | `initiator` | the joining side of one attempt |
 //! | `attempts` | the answering side: all attempts, their limits and their end |
 
-mod attempts;
 mod initiator;
+mod join_attempts;
 mod message;
 #[cfg(test)]
 mod tests;
 
-pub use attempts::{Attempt, AttemptStep, Attempts, CodeError, JoinStart, Settings};
 pub use initiator::{Initiator, InitiatorStep};
+pub use join_attempts::{Attempt, AttemptStep, Attempts, CodeError, JoinStart, Settings};
 pub use message::{AttemptEnd, RequestedRole, SasRequest, SasResponse};
 
 use klnode_crdt::ids::AuthorId;

@@ -110,7 +110,7 @@ fn a_record_of_a_newer_format_is_delivered_raw() {
     let mut header = record(1).to_raw().header;
     assert_eq!(header[..2], [0x9b, 1]);
     header[1] = 2;
-    let signature = key.sign(klnode_crdt::key::Purpose::Record, &header);
+    let signature = key.sign(klnode_crdt::signing_key::Purpose::Record, &header);
     let raw = RawRecord { header, signature, payload: Some(vec![1]) };
     let rows = vec![OutboxItem::Whole(0, raw.clone()), whole(&record(2))];
     bench.reply(&SyncResponse::Page(rows, cursor(2), false));

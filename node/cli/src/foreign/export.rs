@@ -6,7 +6,7 @@
 use super::super::api_path::escape;
 use super::super::export_stream::receive;
 use super::super::{ProgressSink, Reply, VerbError, promotion_ledger};
-use super::line::ExportedLine;
+use super::entry_line_conversion::ExportedLine;
 use klnode_client::Client;
 use klnode_formats::{
     EarlierNotes, FileFormat, LinkIndex, LinkTarget, NeutralEntry, OutputFile, Source, WriteError,
@@ -98,48 +98,57 @@ pub(in super::super) async fn run(
         VerbError::Failed(format!("Cannot write to {}: {error}.", folder.display()))
     })?;
     let FolderWriter { files, unchanged, kept, .. } = writer;
-    let mut text = format!(
-        "{} exported to {} as {}: {} written, {unchanged} unchanged\n",
-        plural::entries(count),
-        folder.display(),
-        format.name(),
-        plural::counted(files, "file", "files")
-    );
-    if moved > 0 {
-        let files = plural::counted(moved, "file", "files");
-        let _ = writeln!(text, "{files} moved to or from the archive");
-    }
-    for (reason, count) in &left_out {
-        let _ = writeln!(text, "{} left out: {reason}", plural::entries(*count));
-    }
-    let mut notes = String::new();
-    for path in &orphaned {
-        notes.push_str(&format!(
-            "{} is a note of an earlier export, and no exported entry is written to it; delete it \
-             if you no longer want it\n",
-            path.display()
-        ));
-    }
-    for path in &kept {
-        notes.push_str(&format!(
-            "{} exists and differs; use --force to replace it\n",
-            path.display()
-        ));
-    }
-    let exit_code = u8::from(!kept.is_empty());
-    let kept = &kept;
     let summary = FolderSummary {
         folder,
         format: format.name(),
         entries: count,
         files,
         unchanged,
-        kept,
+        kept: &kept,
         moved,
         orphaned: &orphaned,
         left_out: &left_out,
     };
-    Ok(Reply::new(&summary, text).with_notes(notes).with_exit_code(exit_code))
+    let reply = Reply::new(&summary, summary.text()).with_notes(summary.notes());
+    Ok(reply.with_exit_code(u8::from(!kept.is_empty())))
+}
+
+impl FolderSummary<'_> {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} exported to {} as {}: {} written, {} unchanged\n",
+            plural::entries(self.entries),
+            self.folder.display(),
+            self.format,
+            plural::counted(self.files, "file", "files"),
+            self.unchanged
+        );
+        if self.moved > 0 {
+            let files = plural::counted(self.moved, "file", "files");
+            let _ = writeln!(text, "{files} moved to or from the archive");
+        }
+        for (reason, count) in self.left_out {
+            let _ = writeln!(text, "{} left out: {reason}", plural::entries(*count));
+        }
+        text
+    }
+
+    fn notes(&self) -> String {
+        let mut notes = String::new();
+        for path in self.orphaned {
+            let _ = writeln!(
+                notes,
+                "{} is a note of an earlier export, and no exported entry is written to it; \
+                 delete it if you no longer want it",
+                path.display()
+            );
+        }
+        for path in self.kept {
+            let _ =
+                writeln!(notes, "{} exists and differs; use --force to replace it", path.display());
+        }
+        notes
+    }
 }
 
 /// Adds the rows of the promotion ledger to the promoted entries, for the ledger of the layout.

@@ -4,9 +4,9 @@
 //! that the node's counts are counts by type.
 
 use super::super::{ConfirmPrompt, ProgressSink, Reply, VerbError};
-use super::line::{self, CorpusIdentity};
-use super::report::{PlacedEntry, ReadCounts, Report};
-use super::settle::{self, SeenParts, place_hash};
+use super::entry_line_conversion::{self, CorpusIdentity};
+use super::gone_entries_and_links::{self, SeenParts, place_hash};
+use super::import_report::{PlacedEntry, ReadCounts, Report};
 use hyper::Method;
 use klnode_api_types::export_file::{LINES_BYTES_MAX, LINES_MAX};
 use klnode_api_types::transfer::ImportResult;
@@ -134,10 +134,11 @@ async fn send(
         }
         if is_whole {
             let seen = (&seen, is_dry_run);
-            report.settled = settle::settle(corpus, &identity, seen, client, progress).await?;
+            report.settled =
+                gone_entries_and_links::settle(corpus, &identity, seen, client, progress).await?;
         }
         if flags.retracts_gone && !is_dry_run {
-            settle::retract(&mut report.settled, client).await?;
+            gone_entries_and_links::retract(&mut report.settled, client).await?;
         }
         Ok(())
     };
@@ -147,19 +148,22 @@ async fn send(
     };
     match outcome {
         Ok(()) => Ok(report),
-        Err(VerbError::Interrupted(_)) if is_dry_run => {
-            Err(VerbError::Interrupted("Nothing was imported.".into()))
+        Err(error) => Err(with_taken(error, is_dry_run, report.taken())),
+    }
+}
+
+/// The error of an import that stopped, with the number of entries that the node has taken. It may
+/// have taken more that it has not acknowledged yet.
+fn with_taken(error: VerbError, is_dry_run: bool, taken: u64) -> VerbError {
+    let taken = plural::counted(taken, "entry was", "entries were");
+    match error {
+        VerbError::Interrupted(_) if is_dry_run => {
+            VerbError::Interrupted("Nothing was imported.".into())
         }
-        Err(VerbError::Interrupted(_)) => {
-            // The node may have taken entries that it has not acknowledged yet.
-            let taken = plural::counted(report.taken(), "entry was", "entries were");
-            let message = format!("At least {taken} imported. Run it again to complete it.");
-            Err(VerbError::Interrupted(message))
-        }
-        Err(error) => {
-            let taken = plural::counted(report.taken(), "entry was", "entries were");
-            Err(error.with_note(format!("Before that at least {taken} imported.")))
-        }
+        VerbError::Interrupted(_) => VerbError::Interrupted(format!(
+            "At least {taken} imported. Run it again to complete it."
+        )),
+        error => error.with_note(format!("Before that at least {taken} imported.")),
     }
 }
 
@@ -193,7 +197,7 @@ fn read(
                 // The node scans each entry that it takes; a dry run lists what it would flag.
                 counts.add(&entry, is_dry_run);
                 let kind = entry.kind.clone().unwrap_or_else(|| DEFAULT_TYPE.to_owned());
-                let line = line::of_entry(&entry, identity).to_string();
+                let line = entry_line_conversion::of_entry(&entry, identity).to_string();
                 let batch = batches.entry(kind.clone()).or_default();
                 let bytes = batch.lines.len() + line.len();
                 let is_full = batch.places.len() >= LINES_MAX || bytes > LINES_BYTES_MAX;

@@ -1,7 +1,7 @@
 //! Commands about insights. The reading side computes insights; the engine only stores which of
 //! them the operator dismissed.
 
-use klnode_store::insights::{DismissedInsightRow, InsightKey};
+use klnode_store::dismissed_insights::{DismissedInsightRow, InsightKey};
 
 /// A command about an insight.
 #[derive(Clone, Debug)]

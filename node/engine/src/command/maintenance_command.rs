@@ -3,7 +3,7 @@
 //! Separate from `maintenance`, which carries them out.
 
 use klnode_crdt::ids::EntryId;
-use klnode_store::maintenance::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{MaintenanceRow, Matter, Service, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 
 /// A command about maintenance.

@@ -215,8 +215,8 @@ mod tests {
     use crate::document::{Document, FilterFields};
     use crate::keyword::{Keyword, KeywordWriter, TermCounts};
     use crate::word_frequency::WordFrequencies;
+    use klnode_crdt::entry_origin::Memory;
     use klnode_crdt::ids::WorkspaceId;
-    use klnode_crdt::origin::Memory;
 
     const COUNT: usize = 10;
 

@@ -7,15 +7,15 @@
 //! them in.
 
 mod candidates;
-mod proximity;
+mod passage_score;
 mod query;
 mod query_word;
 mod tantivy_tokenizer;
-mod term_coverage;
+mod word_order;
 mod writer;
 
+pub use passage_score::Terms;
 pub use query::{KeywordQuery, TermCounts};
-pub use term_coverage::Terms;
 pub use writer::KeywordWriter;
 
 use super::checkpoint::Checkpoint;
@@ -26,7 +26,6 @@ use super::tokenizer::each_word;
 use super::word_frequency::WordFrequencies;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::PRIOR_DOCUMENTS;
-use proximity::WordOrder;
 use query_word::{QueryWord, WordForm};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,6 +43,7 @@ use tantivy::{
     DocAddress, DocSet, IndexReader, ReloadPolicy, Searcher, SegmentReader, TERMINATED, Term,
 };
 use tantivy_tokenizer::Words;
+use word_order::WordOrder;
 
 /// Identifies schema and tokenization: an index with another layout is rebuilt.
 const LAYOUT: &str = "klnode-keyword-4";

@@ -1,8 +1,8 @@
 //! A parsed question, and the BM25 score of a text. This module is pure.
 
-use super::proximity::WordOrder;
+use super::passage_score::Terms;
 use super::query_word::{QueryWord, WordForm};
-use super::term_coverage::Terms;
+use super::word_order::WordOrder;
 use crate::document::Document;
 use crate::tokenizer::each_word;
 use klnode_scoring::relevance::{BM25_K1, ceiling};

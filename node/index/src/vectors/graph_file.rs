@@ -6,9 +6,9 @@
 //! that was removed or changed since has no point. None of the three files contains an id or a
 //! vector, so nothing of a forgotten entry is in them.
 
-use super::file_format::{IDENTITY_BYTES_MAX, ROWS_MAX};
 use super::graph::{CosineDistance, Graph};
 use super::quantized_rows::{Codes, RowsSnapshot};
+use super::rows_file_format::{IDENTITY_BYTES_MAX, ROWS_MAX};
 use hnsw_rs::api::AnnT;
 use hnsw_rs::hnswio::HnswIo;
 use std::collections::HashMap;

@@ -15,7 +15,6 @@
 
 mod binary_sketch;
 mod dot_product;
-mod file_format;
 mod graph;
 mod graph_builder;
 mod graph_file;
@@ -23,15 +22,18 @@ mod graph_mapping;
 mod quantized_rows;
 mod row_filter;
 mod rows_file;
+mod rows_file_format;
 mod search_state;
 mod top_k;
 
 #[cfg(test)]
 mod tests;
 
-pub use file_format::{CURSOR_BYTES_MAX, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, UnusableFile};
 pub use row_filter::{RowFacts, RowFilter, TagSignature};
 pub use rows_file::CheckpointError;
+pub use rows_file_format::{
+    CURSOR_BYTES_MAX, DIMS_MAX, IDENTITY_BYTES_MAX, ROWS_MAX, UnusableFile,
+};
 
 use graph_builder::Builder;
 use graph_file::GraphFiles;

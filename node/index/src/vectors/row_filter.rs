@@ -5,9 +5,9 @@
 //! caller checks the entry itself afterwards. Except for excluded threads it never rejects a
 //! matching entry. Facts are stored, so the hashes here are part of the file format.
 
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::WorkspaceId;
-use klnode_crdt::origin::Memory;
 
 /// Number of bits that one tag sets in a signature.
 const TAG_BITS: u32 = 2;

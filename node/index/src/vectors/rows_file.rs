@@ -3,7 +3,7 @@
 //! The header has the identity of the vectors, their number, and the feed position of the index
 //! (the cursor). One slot for each row follows, all of one size, each with a checksum over its
 //! content and number; the header has a checksum over itself and the sum of all slot checksums, so
-//! that a slot that was never written is detected like a damaged one ([`super::file_format`]).
+//! that a slot that was never written is detected like a damaged one ([`super::rows_file_format`]).
 //!
 //! A checkpoint marks the header as being written and syncs it, writes the changed slots, truncates
 //! the file to its rows and syncs, and writes the new header. A crash before the mark leaves the
@@ -12,11 +12,11 @@
 //! row that takes its place, or truncated. A new file is written under a temporary name and renamed;
 //! vectors that take long to compute do so at every checkpoint, and are never left incomplete.
 
-use super::file_format::{
+use super::quantized_rows::QuantizedRows;
+use super::rows_file_format::{
     CURSOR_BYTES_MAX, FileHeader, HEADER_BYTES, State, UnusableFile, read_slot, slot_bytes,
     write_slot,
 };
-use super::quantized_rows::QuantizedRows;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};

@@ -3,12 +3,12 @@
 //! It is protected by one lock. Slow work (building a graph, saving, dropping an old graph) happens
 //! outside the lock; this module has only the work under the lock.
 
-use super::file_format::ROWS_MAX;
 use super::graph::Graph;
 use super::graph_mapping::AttachedGraph;
 use super::quantized_rows::{Quantised, QuantizedQuery, QuantizedRows, RowsSnapshot};
 use super::row_filter::{RowFacts, RowFilter};
 use super::rows_file::RowContainer;
+use super::rows_file_format::ROWS_MAX;
 use super::{BadVector, Engine, Limits, Nearest};
 use klnode_crdt::ids::EntryId;
 use std::collections::HashSet;

@@ -365,7 +365,11 @@ impl Plan {
             FileChange::Delete => "",
         };
         let name = self.target.path.display().to_string();
-        klnode_scoring::scan::redact_secrets(&diff::unified(&name, self.settings.text(), new))
+        klnode_scoring::content_scan::redact_secrets(&diff::unified(
+            &name,
+            self.settings.text(),
+            new,
+        ))
     }
 
     /// Applies the plan and returns the path of the backup, if one was kept.

@@ -1,7 +1,7 @@
 //! Parses the arguments of tool calls. Parsing is strict: an unknown field is an error that lists
 //! the valid fields.
 
-use super::quote::inline;
+use super::quoted_entry_text::inline;
 use super::tool_error::ToolError;
 use super::tool_schemas::{LIMIT_MAX, ROLES};
 use klnode_api_types::{BRIEFING_TOKENS, split_code};

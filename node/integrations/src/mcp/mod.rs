@@ -7,14 +7,14 @@
 
 pub mod arguments;
 pub mod http;
-mod list_changed;
 pub mod node_client;
 mod prompts;
-pub mod quote;
+pub mod quoted_entry_text;
+mod resource_list_changes;
 mod resources;
 mod server;
 mod session;
-mod task_result;
+mod task_tool_results;
 pub mod tool_error;
 mod tool_handlers;
 pub mod tool_result;

@@ -2,7 +2,7 @@
 //! an entry.
 
 use super::arguments::{BriefingArgs, ToolCall};
-use super::quote::inline;
+use super::quoted_entry_text::inline;
 use super::session::McpSession;
 use super::tool_error::ToolError;
 use super::tool_result::ToolResult;

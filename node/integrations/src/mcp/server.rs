@@ -2,9 +2,9 @@
 //! calls and drops cancelled ones.
 
 use super::arguments::{CallError, ToolCall};
-use super::list_changed::ListChanges;
 use super::prompts::{self, PromptError};
-use super::quote::inline;
+use super::quoted_entry_text::inline;
+use super::resource_list_changes::ListChanges;
 use super::session::McpSession;
 use super::tool_error::{ToolError, ToolErrorKind};
 use super::tool_result::ToolResult;

@@ -5,9 +5,9 @@ use super::arguments::{
     BriefingArgs, GetArgs, ObserveArgs, ObservedOutcome, RememberArgs, ResolveAction, ResolveArgs,
     SearchArgs, TaskBeginArgs, TaskFinishArgs, ToolCall,
 };
-use super::quote::inline;
+use super::quoted_entry_text::inline;
 use super::session::McpSession;
-use super::task_result;
+use super::task_tool_results;
 use super::tool_error::ToolError;
 use super::tool_result::{self, ToolResult};
 use hyper::Method;
@@ -284,7 +284,7 @@ impl CallHandler<'_> {
         // A conclusion says what its entries say, so its reader cannot confirm them independently.
         let cited = begun.upstream.iter().flat_map(|of| of.cites.iter().map(String::as_str));
         self.session.note_served(cited);
-        Ok(task_result::begun(&begun, within.task.as_deref()))
+        Ok(task_tool_results::begun(&begun, within.task.as_deref()))
     }
 
     async fn task_finish(&self, finish: TaskFinishArgs) -> Result<ToolResult, ToolError> {
@@ -314,7 +314,7 @@ impl CallHandler<'_> {
         let path = format!("/v1/tasks/{name}/finish");
         let done: FinishedTask = self.send(Method::POST, &path, &body).await?;
         self.session.leave_task(&task);
-        Ok(task_result::finished(&done, body.conclusion.as_deref()))
+        Ok(task_tool_results::finished(&done, body.conclusion.as_deref()))
     }
 
     async fn resolve(&self, resolve: ResolveArgs) -> Result<ToolResult, ToolError> {

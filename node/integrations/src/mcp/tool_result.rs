@@ -1,6 +1,6 @@
 //! Renders the node's answers for an agent: as text with quotations, and as structured data.
 
-use super::quote::{NOTICE, clean, inline, quote};
+use super::quoted_entry_text::{NOTICE, clean, inline, quote};
 use super::tool_schemas::LIMIT_MAX;
 use klnode_api_types::search::{Considered, Hit, SearchResponse, TOO_LONG, TOO_MANY};
 use klnode_api_types::{Citation, ContradictingHit, Entry};

@@ -5,8 +5,8 @@
 //! none, the previous selection is reused. The cache holds no text, so forgetting an entry needs no
 //! invalidation.
 
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_store::row_types::{Seq, ViewRow};
 use klnode_store::{Error, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ fn may_be_listed(entry: EntryId, row: &ViewRow) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use klnode_crdt::origin::Origin;
+    use klnode_crdt::entry_origin::Origin;
     use klnode_crdt::time::WallTime;
     use std::cell::Cell;
 

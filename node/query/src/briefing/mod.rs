@@ -20,11 +20,11 @@ use super::contradictions::{self, ContradictingEntry, ContradictingPair, StanceE
 use super::endorsements::Endorsements;
 use super::foreign_gate::GateDecision;
 use super::search_types::HitCaveat;
-use super::{AssessedEntry, Cancel, ReadContext, Reader, SearchError, excerpt};
+use super::{AssessedEntry, Cancel, ReadContext, Reader, SearchError, entry_forms};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::entry_view::State;
 use klnode_crdt::ids::{EntryId, TaskId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::WallTime;
 use klnode_index::document::FilterFields;
@@ -430,7 +430,7 @@ impl ReadEntry {
     fn rendered(&self, form: EntryForm, characters_max: usize) -> (String, String) {
         let line = match form {
             EntryForm::Line => String::new(),
-            _ => excerpt::one_liner(&self.found.view, characters_max),
+            _ => entry_forms::one_liner(&self.found.view, characters_max),
         };
         let words = render::entry(&self.found, &self.found.code(), &line, &self.caveats);
         (line, words)

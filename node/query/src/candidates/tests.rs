@@ -9,6 +9,7 @@ use klnode_engine::testing::{NOW, lesson};
 use klnode_engine::{self, Command, NewEntry, Receipt};
 use klnode_index::{self, Wakes};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 

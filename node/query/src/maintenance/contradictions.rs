@@ -6,16 +6,16 @@
 
 use super::PassState;
 use crate::contradictions::{RELATED_MIN, polarity};
-use crate::statement_relation::contradiction as textual;
+use crate::text_contradiction::contradiction as textual;
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::ids::EntryId;
 use klnode_engine::MaintenanceNote;
 use klnode_index::document::FilterFields;
-use klnode_index::vector_generation::VectorGeneration;
+use klnode_index::entry_vectors::VectorGeneration;
 use klnode_index::vectors::RowFilter;
 use klnode_scoring::contradiction::{self, Contradiction, ContradictionSubject, Polarity};
 use klnode_store::Error;
-use klnode_store::maintenance::{Matter, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{Matter, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use super::PassState;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::cooccurrence;
 use klnode_store::Error;
-use klnode_store::maintenance::ServiceRow;
+use klnode_store::maintenance_journal::ServiceRow;
 use std::collections::BTreeMap;
 
 /// The weight from which two entries belong to one cluster; a new pair has weight 1.

@@ -13,13 +13,13 @@ use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::ids::EntryId;
 use klnode_engine::MaintenanceNote;
 use klnode_index::document::Document;
-use klnode_index::vector_generation::VectorGeneration;
+use klnode_index::entry_vectors::VectorGeneration;
 use klnode_index::vectors::RowFilter;
 use klnode_scoring::duplicates::{
     Doubt, DuplicateDecision, DuplicateText, PairOwners, Thresholds, are_equal, compare,
 };
 use klnode_store::Error;
-use klnode_store::maintenance::{Matter, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{Matter, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 use std::collections::BTreeSet;
 
@@ -198,7 +198,7 @@ impl PassState<'_> {
     /// True if an entry was created by the owner, and shows the owner's text.
     pub(super) fn is_own(&self, view: &EntryView) -> bool {
         let mine = &self.reading.membership.mine;
-        let creator = view.origin.as_ref().and_then(klnode_crdt::origin::Origin::creator);
+        let creator = view.origin.as_ref().and_then(klnode_crdt::entry_origin::Origin::creator);
         creator.is_none_or(|creator| mine.contains(&creator)) && self.reading.is_own_text(view)
     }
 }

@@ -7,7 +7,7 @@
 //! from its own thread, a simulator step by step. It holds in memory at most one pass and the
 //! clusters of the last run.
 
-mod changes;
+mod changed_entries;
 mod contradictions;
 mod cooccurrence;
 mod duplicates;
@@ -21,7 +21,7 @@ use klnode_crdt::ids::EntryId;
 use klnode_crdt::time::WallTime;
 use klnode_engine::{MaintenanceCommand, MaintenanceNote};
 use klnode_index::Index;
-use klnode_store::maintenance::{Matter, Service, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{Matter, Service, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 use klnode_store::{Error, Snapshot};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -269,7 +269,7 @@ impl Maintenance {
                 let part = self.params.changed_fraction_min * snapshot.entry_count()? as f64;
                 let part = (part.ceil() as u64).max(self.params.changed_fraction_entries_min);
                 let enough = self.params.changed_entries_min.min(part).max(1);
-                changes::is_enough(snapshot, row.position, enough)
+                changed_entries::is_enough(snapshot, row.position, enough)
             }
         }
     }

@@ -11,7 +11,7 @@ use klnode_crdt::time::WallTime;
 use klnode_engine::MaintenanceNote;
 use klnode_scoring::status::{Status, StatusReason};
 use klnode_store::Error;
-use klnode_store::maintenance::{Matter, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{Matter, ServiceRow, Stage};
 use klnode_store::row_types::{UseRow, ViewRow};
 
 /// Rows that a pass scans per entry that it may read.

@@ -2,11 +2,11 @@
 
 use super::*;
 use klnode_config::Config;
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{Boot, Nonce};
 use klnode_crdt::live_records::LiveRecords;
-use klnode_crdt::origin::Origin;
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;

@@ -3,11 +3,11 @@
 
 use super::*;
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::{Memory, Origin};
 use klnode_crdt::equivocation::EquivocationProof;
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::Nonce;
 use klnode_crdt::live_records::LiveRecords;
-use klnode_crdt::origin::{Memory, Origin};
 use klnode_crdt::record_builder::{ClaimEdit, RecordBuilder};
 use klnode_crdt::tally::Observation;
 use klnode_crdt::time::Hlc;

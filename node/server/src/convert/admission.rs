@@ -2,7 +2,7 @@
 
 use klnode_query::{AssessedEntry, ReadContext};
 use klnode_scoring::admission::{self, AdmissionDecision};
-use klnode_scoring::scan::Severity;
+use klnode_scoring::content_scan::Severity;
 
 /// The admission decision about an entry in the form of the API, with its inputs.
 pub(super) fn admission_reply(

@@ -7,9 +7,9 @@ use klnode_api_types::search::{
     Considered, Explained, Fallback, Hit, Search, SearchResponse, TOO_LONG, TOO_MANY, UNTRIED,
 };
 use klnode_api_types::{self, ContradictingHit};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType as EntryKind;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_index::document::DocumentFilter;
 use klnode_query::{
     self, AbstentionReason, Audience, Corroboration, GateDecision, HitCaveat, ScoringParams,
@@ -17,7 +17,7 @@ use klnode_query::{
 };
 use klnode_scoring::caller_role::{CallerRole, PlanState};
 use klnode_scoring::labels::Labels;
-use klnode_scoring::relevance::grade::Grade;
+use klnode_scoring::relevance::answer_grade::Grade;
 use klnode_scoring::review_namespace::{NAME_BYTES_MAX, ReviewNamespace};
 use klnode_scoring::status::Status;
 use klnode_scoring::thompson::Sampling;

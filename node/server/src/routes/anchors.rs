@@ -2,10 +2,10 @@
 
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body};
+use crate::new_entry_defaults::predicates;
 use crate::service::Service;
-use crate::write_target::predicates;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::{AnchoredPredicate, AnchorsCheckPage, AnchorsCheckRequest, FlaggedAtom};

@@ -3,8 +3,8 @@
 use super::anchors::{page_after, permitted_checkout};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::peers::find_workspace;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{AuditCounts, AuditItem, AuditLimits, AuditQuery, AuditReportPage};

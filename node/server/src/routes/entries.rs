@@ -5,13 +5,13 @@ use super::task_lookup::{open_task, task_named};
 use super::{anchors, named, not_held, promotion, resolve, resolve_for_change, resolve_shown};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
 use crate::edit_check::check_edit;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
+use crate::new_entry_defaults::{ResolvedEntry, predicates};
 use crate::person_auth::PersonApproval;
 use crate::service::Service;
-use crate::write_target::{ResolvedEntry, predicates};
 use axum::extract::State;
 use klnode_api_types::{
     AddResult, ChangeResult, ConfirmQuery, ConfirmationResult, Edit, EditResult, Entry,

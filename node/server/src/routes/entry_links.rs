@@ -3,9 +3,9 @@
 
 use super::{check_not_forgotten, resolve, resolve_shown};
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, Path, QueryParams};
 use crate::convert::entries::{entry_identity, identity_and_title};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Path, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{EntryLinks, ErrorKind, LinkedEntry, LinksQuery, TypedLink};

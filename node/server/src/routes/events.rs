@@ -7,11 +7,11 @@
 use super::maintenance::noted;
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::QueryParams;
 use crate::convert::history::facet_name;
 use crate::convert::joins::request;
+use crate::entry_differences::{self, ChangeSet};
 use crate::errors::ApiError;
-use crate::record_changes::{self, ChangeSet};
+use crate::extractors_and_replies::QueryParams;
 use crate::service::{Service, Streams};
 use axum::Extension;
 use axum::extract::State;
@@ -24,7 +24,7 @@ use klnode_crdt::header::Facet;
 use klnode_crdt::ids::EntryId;
 use klnode_query::{self, clean_name};
 use klnode_replication::JoinAttempt;
-use klnode_store::maintenance::Stage;
+use klnode_store::maintenance_journal::Stage;
 use klnode_store::row_types::Seq;
 use klnode_store::{Error, FeedRow};
 use std::collections::VecDeque;
@@ -219,7 +219,7 @@ fn event(
         Facet::Edit | Facet::Retraction | Facet::Tombstone => ChangeSet::default(),
         Facet::Claims | Facet::Tally => {
             let positions = (since, change.seq);
-            record_changes::compare(
+            entry_differences::compare(
                 reading,
                 service.engine.replaced_log(),
                 header.entry,

@@ -5,9 +5,9 @@
 
 use super::{briefing, entries, history, list_entries, outcomes, promotion, search};
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::formicos::{self as shapes, moment};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::formicos::{

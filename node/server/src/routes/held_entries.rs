@@ -7,9 +7,9 @@
 use super::{LISTED_MAX, named, resolve};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Path};
 use crate::convert::entries::flags;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Path};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{EntryIdentity, ErrorKind, HeldDecision, HeldEntries, HeldEntry};

@@ -3,16 +3,16 @@
 use super::resolve;
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Path};
 use crate::convert::entries;
 use crate::convert::history;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Path};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{Entry, History, HistoryRecord};
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_type;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Origin;
 use klnode_query::name_of;
 
 /// Shows the records of an entry, newest last.

@@ -2,15 +2,15 @@
 
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Path, QueryParams};
 use crate::convert::insights;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Path, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{ErrorKind, InsightDismissal, InsightList, InsightsQuery, ListedInsight};
 use klnode_engine::{Command, InsightCommand};
 use klnode_query::FoundInsight;
-use klnode_store::insights::DismissedInsightRow;
+use klnode_store::dismissed_insights::DismissedInsightRow;
 
 /// Minimum number of digits by which an insight can be named.
 const DIGITS_MIN: usize = 4;

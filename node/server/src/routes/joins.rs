@@ -1,9 +1,9 @@
 //! Routes to join another node, to wait for the decision, and to decide about offers of membership.
 
-use crate::codec::{ApiReply, ApiResult, Body, Path};
 use crate::convert::joins::{join_response, offers, open_request, with_requests};
 use crate::convert::peers::find_peer;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;

@@ -2,22 +2,22 @@
 
 use super::{how_many, resolve};
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::entries;
 use crate::convert::peers::find_workspace;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::{Entry, EntryPage, ListQuery};
 use klnode_crdt::claims::TextSet;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType as EntryKind;
 use klnode_crdt::entry_view::State as Shown;
 use klnode_crdt::ids::{EntryId, WorkspaceId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_crdt::time::WallTime;
-use klnode_federation::proto::filter::{STATUSES, covers};
+use klnode_federation::proto::entry_filter::{STATUSES, covers};
 use klnode_query::{AssessedEntry, Cancel, ReadContext};
 use klnode_store::peers::Membership;
 use klnode_store::row_types::ViewRow;

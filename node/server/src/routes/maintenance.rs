@@ -3,10 +3,10 @@
 use super::how_many;
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
 use crate::errors::ApiError;
-use crate::maintenance::{PassMode, PassReport, one_pass};
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
+use crate::maintenance_pass::{PassMode, PassReport, one_pass};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;
@@ -19,7 +19,7 @@ use klnode_crdt::time::WallTime;
 use klnode_engine::{Command, MaintenanceCommand, MaintenanceNote, MaintenanceReceipt, Receipt};
 use klnode_query::ReadContext;
 use klnode_store::Snapshot;
-use klnode_store::maintenance::{self, MaintenanceRow, Matter, ServiceRow, Stage};
+use klnode_store::maintenance_journal::{self, MaintenanceRow, Matter, ServiceRow, Stage};
 use klnode_store::row_types::Seq;
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ pub(super) async fn show(
         let (snapshot, now) = (service.snapshot()?, (service.now)());
         let reading = service.reader.at(&snapshot, now)?;
         let mut services = Vec::new();
-        for of in maintenance::Service::ALL {
+        for of in maintenance_journal::Service::ALL {
             let row = snapshot.service(*of)?;
             services.push(MaintenanceService {
                 name: of.name().into(),
@@ -136,8 +136,9 @@ pub(super) async fn run(
     State(service): State<Service>,
     Body(order): Body<MaintenanceRun>,
 ) -> ApiResult<MaintenanceResult> {
-    let of = maintenance::Service::parse(&order.service).ok_or_else(|| {
-        let known: Vec<&str> = maintenance::Service::ALL.iter().map(|one| one.name()).collect();
+    let of = maintenance_journal::Service::parse(&order.service).ok_or_else(|| {
+        let known: Vec<&str> =
+            maintenance_journal::Service::ALL.iter().map(|one| one.name()).collect();
         let message = format!(
             "The service `{}` does not exist; it must be one of {}.",
             order.service,
@@ -246,7 +247,7 @@ fn place(place: &MaintenancePosition) -> Result<ServiceRow, ApiError> {
 
 fn answer(
     service: &Service,
-    of: maintenance::Service,
+    of: maintenance_journal::Service,
     ran: &PassReport,
     mode: PassMode,
 ) -> Result<MaintenanceResult, ApiError> {
@@ -292,7 +293,7 @@ fn answer(
 }
 
 fn rehearsed(
-    service: maintenance::Service,
+    service: maintenance_journal::Service,
     note: &MaintenanceNote,
     at: WallTime,
 ) -> MaintenanceRow {

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::{HeaderName, header};
 use klnode_http::ConnectionTable;
 use klnode_store::row_types::Seq;
-use klnode_store::{Snapshot, maintenance};
+use klnode_store::{Snapshot, maintenance_journal};
 
 /// The media type of the Prometheus text format.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -99,7 +99,7 @@ fn maintenance(
     snapshot: &Snapshot,
 ) -> Result<[(&'static str, &'static str, f64); 3], ApiError> {
     let (passes, examined) = service.maintenance.counts();
-    let at = snapshot.service(maintenance::Service::Duplicates)?.position;
+    let at = snapshot.service(maintenance_journal::Service::Duplicates)?.position;
     Ok([
         ("klnode_maintenance_passes", "Maintenance passes since the node started.", passes as f64),
         (

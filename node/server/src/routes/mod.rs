@@ -6,6 +6,7 @@
 mod anchors;
 mod audit;
 mod briefing;
+mod browser_page;
 mod checkout_identity;
 mod checkouts;
 mod disk_use;
@@ -24,7 +25,6 @@ mod maintenance;
 mod metrics;
 mod openapi;
 mod outcomes;
-mod page;
 mod peers;
 mod playbooks;
 mod promotion;
@@ -41,9 +41,9 @@ mod usage;
 mod workspaces;
 
 use super::blocking_pool::run_blocking;
-use super::codec::{ApiReply, ApiResult};
 use super::convert;
 use super::errors::ApiError;
+use super::extractors_and_replies::{ApiReply, ApiResult};
 use super::openapi as description;
 use super::service::Service;
 use super::{person_auth, transfer};
@@ -166,7 +166,7 @@ fn open() -> OpenApiRouter<Service> {
         .routes(routes!(history::history))
         .routes(routes!(events::events))
         .merge(formicos::aliases())
-        .routes(routes!(page::open, page::state))
+        .routes(routes!(browser_page::open, browser_page::state))
         .routes(routes!(metrics::metrics))
         .routes(routes!(openapi::openapi))
 }

@@ -2,9 +2,9 @@
 
 use super::usage::days;
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::insights;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{OutcomeReport, OutcomesQuery};

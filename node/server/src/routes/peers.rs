@@ -1,14 +1,14 @@
 //! Routes for other nodes: tickets, decisions, filters and syncs.
 
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
-use crate::convert::filter::{
+use crate::convert::joins::{open_request, with_requests};
+use crate::convert::peer_filters::{
     FilterChange, change, check_ingress, filter, ingress_filter, preview,
 };
-use crate::convert::joins::{open_request, with_requests};
 use crate::convert::peers::{find_peer, peer, refused_for, trust};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;

@@ -6,13 +6,13 @@
 use super::{anchors, check_not_forgotten, resolve, resolve_for_change};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::entries;
 use crate::convert::peers::find_workspace;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
+use crate::new_entry_defaults::playbook_citation;
 use crate::person_auth::PersonApproval;
 use crate::service::Service;
-use crate::write_target::playbook_citation;
 use axum::extract::State;
 use klnode_api_types::playbooks::{
     BlamedLine, DiffPlace, NewPlaybook, Playbook, PlaybookBlame, PlaybookChange, PlaybookDiff,
@@ -20,13 +20,13 @@ use klnode_api_types::playbooks::{
     PlaybookSummary, Playbooks, PlaybooksQuery, PurgePlaybook, PurgeResult, WaitingEdit,
 };
 use klnode_api_types::{EntryIdentity, ErrorKind, NewEntry as ApiNewEntry};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, EntryId};
-use klnode_crdt::origin::Memory;
 use klnode_crdt::register::Register;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::{TextDocument, UnknownVersion};
-use klnode_document::sections::{MarkdownSection, find_section, sections};
+use klnode_document::markdown_sections::{MarkdownSection, find_section, sections};
 use klnode_engine::{
     Command, DocumentCommand, NewEntry, Receipt, Rejection, may_forget, open_document,
 };

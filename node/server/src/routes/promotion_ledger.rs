@@ -5,9 +5,9 @@
 
 use super::how_many;
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::entries::entry_identity;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{ErrorKind, LedgerPromotion, PromotionLedger, PromotionsQuery};

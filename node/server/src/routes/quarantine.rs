@@ -2,9 +2,9 @@
 
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::convert::peers::find_peer;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;

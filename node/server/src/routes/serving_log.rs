@@ -2,9 +2,9 @@
 
 use super::{check_not_forgotten, how_many, resolve};
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::entries;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{ServedAnswer, ServingLog, ServingLogQuery};

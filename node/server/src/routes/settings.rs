@@ -1,6 +1,6 @@
 //! `GET /v1/settings`: the settings with which this node was started, each with its origin.
 
-use crate::codec::ApiReply;
+use crate::extractors_and_replies::ApiReply;
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::{NodeSetting, NodeSettings};

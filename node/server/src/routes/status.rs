@@ -2,7 +2,7 @@
 
 use super::disk_use::disk_use;
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult};
+use crate::extractors_and_replies::{ApiReply, ApiResult};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::peers::Peer;

@@ -3,13 +3,13 @@
 use super::{not_held, resolve_for_change};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body, Path};
 use crate::convert::entries;
 use crate::convert::peers::{find_peer, find_workspace};
 use crate::edit_check::check_edit;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body, Path};
+use crate::new_entry_defaults::predicates;
 use crate::service::Service;
-use crate::write_target::predicates;
 use axum::extract::State;
 use futures_util::future::try_join_all;
 use klnode_api_types::ErrorKind;

@@ -1,9 +1,9 @@
 //! `GET /v1/usage`: served answers with their cost and benefit.
 
 use crate::blocking_pool::run_blocking;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::convert::history::date;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;
@@ -12,8 +12,8 @@ use klnode_config::units::Days;
 use klnode_crdt::ids::AuthorId;
 use klnode_crdt::time::Day;
 use klnode_query::name_of;
+use klnode_store::daily_usage::{Amount, UsageAxis};
 use klnode_store::peers::Membership;
-use klnode_store::usage::{Amount, UsageAxis};
 use std::collections::BTreeMap;
 
 /// Default length of the period, in days.

@@ -2,16 +2,16 @@
 
 use super::streaming_response;
 use crate::caller::Caller;
-use crate::codec::Body;
 use crate::convert;
 use crate::errors::ApiError;
+use crate::extractors_and_replies::Body;
 use crate::service::Service;
 use axum::extract::State;
 use axum::response::Response;
 use klnode_api_types::ErrorKind;
 use klnode_api_types::health_check::CheckResult;
 use klnode_api_types::transfer::BackupOrder;
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_embed::EmbedError;
 use klnode_home::{Existing, Layout};
 use klnode_store::backup::{self, BackupError, BackupFacts};

@@ -3,13 +3,13 @@
 //! The output depends only on the store, not on the time: two exports of the same store are
 //! identical.
 
-use super::imported_words;
+use super::import_source_rows;
 use super::jsonl_line::{JsonlLine, SignedRecord};
 use super::streaming_response::{self, ClientGone, StreamAborted, StreamWriter};
 use crate::convert::entries;
 use crate::convert::peers::find_workspace;
 use crate::errors::ApiError;
-use crate::overlay_seal::{ExportedMarks, MarksKey};
+use crate::exported_marks::{ExportedMarks, MarksKey};
 use crate::service::Service;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -160,13 +160,13 @@ impl ExportWriter {
         let view = whole.view(END_OF_TIME, &self.membership.entitlement(workspace));
         let view = self.snapshot.with_document(entry, view)?;
         let mut line = JsonlLine::of(entry, &view);
-        line.source = imported_words::read(&self.snapshot, entry)?;
+        line.source = import_source_rows::read(&self.snapshot, entry)?;
         if self.is_plain {
             let row = self.snapshot.view_row(entry)?;
             if row.is_some_and(|row| row.is_internal(entry)) {
                 return Ok(());
             }
-            let own = || imported_words::own_dates(&view, END_OF_TIME);
+            let own = || import_source_rows::own_dates(&view, END_OF_TIME);
             line.source.get_or_insert_with(own);
             return Ok(pieces.line(&json(&line))?);
         }

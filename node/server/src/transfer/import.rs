@@ -4,12 +4,12 @@
 //! not stop the others. Importing is idempotent: a file can be imported again as a whole after any
 //! failure. Anyone can write a file, so no statement in it is trusted without a signature.
 
+use super::import_line_reader::{LineCommands, LineReader, is_proposal};
 use super::line_outcome::conclude;
-use super::line_reader::{LineCommands, LineReader, is_proposal};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, QueryParams};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, QueryParams};
 use crate::person_auth::PersonApproval;
 use crate::service::Service;
 use axum::body::Bytes;

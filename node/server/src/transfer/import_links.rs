@@ -6,8 +6,8 @@
 
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
-use crate::codec::{ApiReply, ApiResult, Body};
 use crate::errors::ApiError;
+use crate::extractors_and_replies::{ApiReply, ApiResult, Body};
 use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::ErrorKind;

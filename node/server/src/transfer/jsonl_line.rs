@@ -5,21 +5,21 @@
 //! the same names in both, so an exported line without its records is a plain line.
 
 use crate::convert::entries;
-use crate::overlay_seal::ExportedMarks;
-use crate::write_target::predicates;
+use crate::exported_marks::ExportedMarks;
+use crate::new_entry_defaults::predicates;
 use data_encoding::BASE64;
 use klnode_api_types::{ImportedSource, NewEntry};
 use klnode_crdt::claims::{Citation, Link, Relation, TextSet};
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::{self, EntryType};
 use klnode_crdt::entry_view::{EntryView, State};
 use klnode_crdt::gcounter::Thousandths;
 use klnode_crdt::ids::{AuthorId, EntryId};
-use klnode_crdt::key::Signature;
 use klnode_crdt::lww_set::Presence;
-use klnode_crdt::origin::Memory;
 use klnode_crdt::record::{RawRecord, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
+use klnode_crdt::signing_key::Signature;
 use klnode_crdt::time::WallTime;
 use klnode_git::RepositoryIdentity;
 use serde::{Deserialize, Serialize};

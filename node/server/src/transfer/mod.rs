@@ -5,18 +5,18 @@
 
 mod backup;
 mod export;
-mod file_change;
 mod import;
+mod import_line_reader;
 mod import_links;
+mod import_source_rows;
 mod imported_entries;
-mod imported_words;
+mod imported_file_merge;
 pub mod jsonl_line;
 mod line_outcome;
-mod line_reader;
 mod reimport;
 mod streaming_response;
 
-pub(crate) use imported_words::read as imported_words;
+pub(crate) use import_source_rows::read as imported_words;
 
 use super::service::Service;
 use utoipa_axum::router::OpenApiRouter;

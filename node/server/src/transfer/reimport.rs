@@ -1,20 +1,20 @@
 //! Lines of foreign files that this node has imported before.
 //!
 //! Separate from the reading of new lines: a part of a file is recognized by its key, else by its
-//! place on this machine, and its entry follows the change of the file ([`super::file_change`]).
+//! place on this machine, and its entry follows the change of the file ([`super::imported_file_merge`]).
 
-use super::file_change::{FieldDigests, FileEdit, FileFields};
-use super::imported_words;
+use super::import_line_reader::{LineError, LineReader, LineResult, NATIVE, id};
+use super::import_source_rows;
+use super::imported_file_merge::{FieldDigests, FileEdit, FileFields};
 use super::jsonl_line::JsonlLine;
 use super::line_outcome::{LineCount, without_prefix};
-use super::line_reader::{LineError, LineReader, LineResult, NATIVE, id};
 use crate::edit_check::check_edit;
 use klnode_api_types::transfer::KeptSide;
 use klnode_crdt::claims::Claims;
+use klnode_crdt::entry_origin::Origin;
 use klnode_crdt::entry_type::code_digits;
 use klnode_crdt::entry_view::State;
 use klnode_crdt::ids::EntryId;
-use klnode_crdt::origin::Origin;
 use klnode_engine::{Command, NewEntry, SourceKey};
 use klnode_store::imports::ImportRow;
 
@@ -72,7 +72,7 @@ impl LineReader {
     pub(super) fn again(
         &mut self,
         said: JsonlLine,
-        new: NewEntry,
+        new: &NewEntry,
         (entry, row): (EntryId, ImportRow),
         number: u64,
     ) -> Result<LineResult, LineError> {
@@ -81,17 +81,17 @@ impl LineReader {
             return Ok(LineResult::Known);
         }
         let Some(words) = said.foreign_source() else { return Ok(LineResult::Known) };
-        let fields = FileFields::of(&new);
+        let fields = FileFields::of(new);
         let digests = fields.digests();
-        let (next, dated) = imported_words::row(words, said.place.clone(), &digests)?;
+        let (next, dated) = import_source_rows::row(words, said.place.clone(), &digests)?;
         let next = ImportRow { links: row.links.clone(), ..next };
-        let base = imported_words::base(&row);
+        let base = import_source_rows::base(&row);
         let change = match base == Some(digests) {
             true => FileEdit::Unchanged,
             false => self.change(entry, &fields, base)?,
         };
         self.earlier.insert(entry, (number, said));
-        let is_known = imported_words::say_the_same(&row, &next);
+        let is_known = import_source_rows::say_the_same(&row, &next);
         let note = Command::NoteSource { entry, row: Box::new(next.clone()), dated };
         let (commands, count) = match change {
             FileEdit::Conflict(fields) => return Ok(LineResult::Conflict(entry, fields)),
@@ -106,7 +106,7 @@ impl LineReader {
                 check_edit(&self.service, entry, &claims, self.approval)
                     .map_err(|error| without_prefix(error.message().to_owned()))?;
                 if self.query.dry_run || self.query.strict {
-                    self.dry_run(&new, &source)?;
+                    self.dry_run(new, &source)?;
                 }
                 (vec![Command::Claim { entry, claims }, note], LineCount::Changed)
             }
@@ -175,7 +175,7 @@ impl LineReader {
             let is_gone = self.query.as_new && self.snapshot.tombstone(entry)?.is_some();
             let row = if is_text { self.snapshot.import(entry)? } else { None };
             let has_changed = row
-                .and_then(|row| imported_words::base(&row))
+                .and_then(|row| import_source_rows::base(&row))
                 .is_some_and(|base| !base.had_text(&new.title, &new.content));
             let follows_another = is_text
                 && self.earlier.get(&entry).is_some_and(|(_, first)| {

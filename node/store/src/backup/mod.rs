@@ -19,12 +19,12 @@ pub use restore::{ExistingStore, LostData, Restore, RestoreError, RestoreIdentit
 
 use super::IntegrityReport;
 use super::error::{Error, OpenError};
-use super::read_only::{FrozenMedium, ReadOnlyStore};
-use super::rewrite::{self, OmittedData, ProgressWatch};
+use super::read_only_store::{FrozenMedium, ReadOnlyStore};
 use super::snapshot::Snapshot;
+use super::store_copy::{self, OmittedData, ProgressWatch};
 use super::tables::SCHEMA;
 use klnode_crdt::ids::{AuthorId, StoreId};
-use klnode_crdt::key::SecretKey;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_home::{AtomicFile, Existing};
 use redb::{Builder, StorageBackend};
@@ -207,7 +207,7 @@ pub fn write(
         other => BackupError::damaged(path, other.to_string()),
     };
     let mut database = builder().create_with_backend(inside).map_err(full)?;
-    rewrite::copy(snapshot, &database, &OmittedData::default(), watch)?;
+    store_copy::copy(snapshot, &database, &OmittedData::default(), watch)?;
     database.compact().map_err(Error::from)?;
     drop(database);
     let (store_bytes, digest) = digest(target.file(), watch).map_err(|error| error.at(path))?;

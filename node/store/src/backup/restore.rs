@@ -14,14 +14,14 @@ use super::{Backup, BackupError, builder};
 use crate::batch::{Batch, Durability};
 use crate::error::{Error, OpenError};
 use crate::peers::row_types::{PeerApproval, PeerRow};
-use crate::read_only::FrozenMedium;
-use crate::rewrite::{self, OmittedData, ProgressWatch, report_progress};
+use crate::read_only_store::FrozenMedium;
 use crate::row_types::{self, MarksRow, ViewRow};
 use crate::snapshot::Snapshot;
+use crate::store_copy::{self, OmittedData, ProgressWatch, report_progress};
 use crate::tables::PEERS;
 use klnode_crdt::ids::{AuthorId, Boot, EntryId};
-use klnode_crdt::key::SecretKey;
 use klnode_crdt::record::Record;
+use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
 use klnode_home::Layout;
 use klnode_home::{sync_folder, write_private};
@@ -245,7 +245,7 @@ impl Restore {
             peers: self.author != Some(self.backup.node()),
             tickets: true,
         };
-        rewrite::copy(&snapshot, &database, &without, watch)?;
+        store_copy::copy(&snapshot, &database, &without, watch)?;
         let batch = Batch::begin(&database, Durability::Durable)?;
         batch.hand_over(self.author)?;
         batch.begin_epoch(boot, now)?;

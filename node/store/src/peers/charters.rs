@@ -8,14 +8,14 @@ use super::super::error::Error;
 use super::super::shared_reads::{self, Damage, HeldRows, Records};
 use super::super::snapshot::Snapshot;
 use super::super::tables::key;
-use super::removals;
+use super::member_removals;
 use klnode_crdt::entry::Entry;
 use klnode_crdt::header::Facet;
 use klnode_crdt::ids::{AuthorId, WorkspaceId};
+use klnode_crdt::member_removal::RemovalStatements;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
-use klnode_crdt::workspace_removal::RemovalStatements;
 
 /// The facets of a charter: claims and their retractions.
 const FACETS: [Facet; 2] = [Facet::Claims, Facet::Retraction];
@@ -28,7 +28,7 @@ impl Snapshot {
         now: WallTime,
         damage: Damage,
     ) -> Result<Charter, Error> {
-        let removals = removals::statements(self.removals(of.0)?);
+        let removals = member_removals::statements(self.removals(of.0)?);
         charter((self.held()?, self.records()?), (of.0, of.1, &removals), now, damage)
     }
 }

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::{Durability, Store};
     use klnode_crdt::ids::Digest;
-    use klnode_crdt::key::Signature;
+    use klnode_crdt::signing_key::Signature;
 
     fn offer(peer: u8, store: u8) -> Offerer {
         Offerer { peer: AuthorId::from_bytes([peer; 32]), store: StoreId::from_bytes([store; 16]) }

@@ -5,14 +5,14 @@
 use super::super::error::Error;
 use super::super::shared_reads::Damage;
 use super::super::snapshot::Snapshot;
-use super::removals::RemovalRow;
+use super::member_removals::RemovalRow;
 use super::row_types::{PeerApproval, PeerRow};
 use klnode_crdt::entry_view::Entitlement;
 use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
-use klnode_crdt::removal_page::RemovalPage;
+use klnode_crdt::removal_page_origin::RemovalPage;
 use klnode_crdt::time::WallTime;
 use klnode_crdt::workspace_charter::{self, Charter};
-use klnode_federation::proto::filter::Acquaintance;
+use klnode_federation::proto::entry_filter::Acquaintance;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A shared workspace.

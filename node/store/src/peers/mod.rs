@@ -11,15 +11,15 @@
 mod announced_releases;
 mod charters;
 mod directory;
+mod entry_releases;
+mod erasure_receipts;
 mod inbound_state;
+mod member_removals;
 mod membership;
 mod outbox;
 mod queries;
-mod receipts;
-mod releases;
-mod removals;
 pub mod row_types;
 
+pub(super) use member_removals::cut_digests;
+pub use member_removals::{Cut, RemovalRow};
 pub use membership::{Membership, SharedWorkspace};
-pub(super) use removals::cut_digests;
-pub use removals::{Cut, RemovalRow};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use toml::{Table, Value};
 
-use super::range::Dialect;
+use super::version_range::Dialect;
 use super::{LowestVersion, PackageManifest};
 use crate::predicate::version::Operator;
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::PackageManifest;
-use super::range::Dialect;
+use super::version_range::Dialect;
 use crate::predicate::version::Operator;
 
 const DIALECT: Dialect = Dialect { bare: Operator::Exact, numbers_min: 0 };

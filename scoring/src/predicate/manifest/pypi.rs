@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::range::Dialect;
+use super::version_range::Dialect;
 use super::{LowestVersion, PackageManifest};
 use crate::predicate::version::Operator;
 

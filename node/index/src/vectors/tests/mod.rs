@@ -5,9 +5,9 @@ mod crash;
 mod graph;
 
 use super::*;
+use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::WorkspaceId;
-use klnode_crdt::origin::Memory;
 use quickcheck::quickcheck;
 use std::collections::BTreeMap;
 use std::fs;

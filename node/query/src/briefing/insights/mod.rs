@@ -7,7 +7,7 @@
 //! no stranger can put a tag into an insight.
 
 mod clusters;
-mod facts;
+mod workspace_facts;
 
 use super::select::choose;
 use super::{BriefingQuestion, ReadEntry};
@@ -16,7 +16,7 @@ use klnode_crdt::ids::{EntryId, WorkspaceId};
 use klnode_crdt::time::WallTime;
 use klnode_scoring::insight::{self, Insight};
 use klnode_store::Error;
-use klnode_store::insights::{InsightKey, evidence_hash, insight_key};
+use klnode_store::dismissed_insights::{InsightKey, evidence_hash, insight_key};
 use std::collections::BTreeMap;
 
 /// Days of finished tasks that the rules see.

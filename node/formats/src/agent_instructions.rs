@@ -1,0 +1,96 @@
+//! Instructions for coding agents: CLAUDE.md, AGENTS.md, GEMINI.md, Cursor rules and Copilot
+//! instructions.
+//!
+//! Each section is an entry. A long section that is one list becomes an entry for each item, because
+//! its items are rules of their own.
+
+use crate::entry_collector::Taker;
+use crate::format::FileFormat;
+use crate::front_matter::{Fields, read_fields, unreadable};
+use crate::markdown_notes::{of_section, set_body};
+use crate::neutral_entry::{ImportKey, NeutralEntry, one_line, title_from};
+use crate::sections::{NoteSection, Splitter, list_items};
+use crate::source_file::SourceFile;
+use crate::text_lines::TextLines;
+use std::ops::ControlFlow;
+
+/// A section of at most this size stays whole, even if it is a list.
+const WHOLE_LIST_BYTES_MAX: usize = 1_500;
+
+/// Words that name an item of a list.
+const ITEM_NAME_WORDS: usize = 6;
+
+/// Reads one file.
+pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
+    let mut lines = match TextLines::open_for(&file.absolute, take) {
+        Ok(lines) => lines,
+        Err(error) => return take.problem(None, unreadable(&error).1),
+    };
+    let (fields, first) = match read_fields(&mut lines) {
+        Ok(read) => read,
+        Err((line, reason)) => return take.problem(line, reason),
+    };
+    let mut splitter = Splitter::default();
+    let mut next = first.map(Ok).or_else(|| lines.next());
+    while let Some(line) = next {
+        match line {
+            Ok(line) => {
+                if let Some(section) = splitter.push(lines.number(), &line) {
+                    take_section(&file.path, &fields, &section, take)?;
+                }
+            }
+            Err(fault) => {
+                take.problem(Some(fault.line), fault.reason)?;
+                if fault.is_final {
+                    break;
+                }
+            }
+        }
+        next = lines.next();
+    }
+    match splitter.finish() {
+        Some(section) => take_section(&file.path, &fields, &section, take),
+        None => ControlFlow::Continue(()),
+    }
+}
+
+fn take_section(
+    path: &str,
+    fields: &Fields,
+    section: &NoteSection,
+    take: &mut Taker<'_>,
+) -> ControlFlow<()> {
+    let items = list_items(&section.text).filter(|_| section.text.len() > WHOLE_LIST_BYTES_MAX);
+    let Some(items) = items else {
+        return take.entry(entry(path, fields, section));
+    };
+    for (at, text) in items {
+        let mut item = entry(path, fields, section);
+        item.title = title_from(&text);
+        // The first words name an item, so that it keeps its entry when its end is edited.
+        let line = one_line(&text);
+        let name: Vec<&str> = line.split(' ').take(ITEM_NAME_WORDS).collect();
+        item.key = match item.key {
+            ImportKey::Place { path, within } => {
+                ImportKey::Place { path, within: format!("{within} > {}", name.join(" ")) }
+            }
+            other => other,
+        };
+        item.source.line = Some(section.line + 1 + at);
+        item.content = text;
+        take.entry(item)?;
+    }
+    ControlFlow::Continue(())
+}
+
+fn entry(path: &str, fields: &Fields, section: &NoteSection) -> NeutralEntry {
+    let mut entry = of_section(FileFormat::Instructions, path, section);
+    entry.kind = Some("experience".into());
+    entry.sub_type = Some("convention".into());
+    let mut fields = fields.clone();
+    entry.summary = fields.text("description").filter(|_| section.headings.len() <= 1);
+    entry.source.extra.extend(fields.rest());
+    set_body(&mut entry);
+    entry.tags.insert(0, "instructions".into());
+    entry
+}
