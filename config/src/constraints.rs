@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use crate::key::Key;
 use crate::schema::Schema;
 use crate::sections::{Config, Embedder, RetrievalWeights};
+use crate::setting_path::Key;
 use crate::units::{EmbedderKind, SignalWeight};
 
 /// Maximum deviation of a sum of weights from 1. Users round weights to two or three digits.

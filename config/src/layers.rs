@@ -11,10 +11,10 @@ use toml::Value;
 
 use crate::config_errors::{ConfigError, ConfigProblem, GivenSetting, Problems, shorten};
 use crate::constraints::{self, Constraint};
-use crate::key::{ENVIRONMENT_PREFIX, Key};
 use crate::resolved_config::{Layered, Setting};
 use crate::schema::Schema;
 use crate::sections::Config;
+use crate::setting_path::{ENVIRONMENT_PREFIX, Key};
 use crate::source_reader::{Assignment, SourceReader};
 use crate::value_source::ValueSource;
 

@@ -34,12 +34,12 @@
 
 mod config_errors;
 mod constraints;
-mod key;
 mod layers;
 mod old_keys;
 mod resolved_config;
 mod schema;
 pub mod sections;
+mod setting_path;
 mod source_reader;
 pub mod units;
 mod value_source;

@@ -4,7 +4,7 @@
 //! `tuning` fills the field that its remaining path names. This module lists the keys whose names
 //! changed as well, and the keys that no longer exist.
 
-use crate::key::Key;
+use crate::setting_path::Key;
 
 /// Settings that have no effect any more. They are ignored, so that the node starts after an
 /// upgrade.

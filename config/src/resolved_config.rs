@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use toml::Value;
 
-use crate::key::Key;
 use crate::schema::Schema;
 use crate::sections::Config;
+use crate::setting_path::Key;
 use crate::value_source::ValueSource;
 
 /// A resolved configuration that knows the origin of its values.

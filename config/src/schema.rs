@@ -12,9 +12,9 @@ use toml::{Spanned, Table, Value};
 
 use crate::DEFAULT_TOML;
 use crate::config_errors::shorten;
-use crate::key::Key;
 use crate::old_keys;
 use crate::sections::TUNING;
+use crate::setting_path::Key;
 
 /// The section whose tables have user-defined names: one table per workspace.
 const NAMED: [&str; 3] = [TUNING, "retrieval", "workspace_weights"];

@@ -11,8 +11,8 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use crate::config_errors::{ConfigProblem, GivenSetting, Problems, shorten};
-use crate::key::Key;
 use crate::schema::{KeyMeaning, KnownSetting, Schema, line_of, owned};
+use crate::setting_path::Key;
 use crate::value_source::ValueSource;
 
 /// A value for an existing setting, with its source.

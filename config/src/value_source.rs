@@ -6,7 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::key::Key;
+use crate::setting_path::Key;
 
 /// The layer and place that set a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use klnode_replication::{ReplicaAction, ReplicaEvent};
 use klnode_tests::bench_timing::{bench_arguments, percentile};
 use klnode_tests::cluster::Cluster;
 use klnode_tests::hostile_peer::{Attack, End, attack};
-use klnode_tests::scripted_peer::Puppet;
+use klnode_tests::peer_with_chosen_records::Puppet;
 use klnode_tests::test_engine::{Node, lesson};
 use serde_json::Value;
 use std::fmt::Write as _;

@@ -10,7 +10,7 @@ mod newer_versions;
 mod peering;
 mod response_decoding;
 
-use crate::scripted_peer::Puppet;
+use crate::peer_with_chosen_records::Puppet;
 use crate::test_engine::{DiskMedium, Node, START, admit_all};
 use klnode_config::Config;
 use klnode_crdt::ids::{AuthorId, EntryId, StoreId};

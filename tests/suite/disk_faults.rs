@@ -236,7 +236,8 @@ impl SmallDisk {
         (said == "mounted\n").then_some(Self { holder, folder })
     }
 
-    /// A program that sees the file system.
+    /// A command that runs a program in the mount namespace of the small file system, which other
+    /// processes do not see.
     fn command(&self, program: &str) -> process::Command {
         let mut command = process::Command::new("nsenter");
         let holder = self.holder.0.id().to_string();

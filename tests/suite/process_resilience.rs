@@ -74,7 +74,8 @@ fn a_node_that_ignores_sighup_outlives_its_terminal() {
     assert!(node.0.wait().unwrap().success());
 }
 
-/// An embedder on loopback, and a channel that signals each request it leaves unanswered.
+/// Starts an embedding server on loopback. It answers all requests except those with a certain word;
+/// the channel receives a message for each of these.
 fn embedder() -> (SocketAddr, Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -5,7 +5,7 @@
 
 use super::anchors::{self, Check};
 use super::check_gates::{self, RuleGate};
-use super::{ProgressSink, Reply, VerbError, audit, commit_norms, eval};
+use super::{ProgressSink, Reply, VerbError, commit_norms, entry_audit_reports, eval};
 use clap::ValueEnum;
 use klnode_client::Client;
 use std::path::PathBuf;
@@ -128,7 +128,8 @@ impl Args {
             .any(|part| self.has(*part))
         {
             let workspace = self.workspace.clone();
-            let totals = audit::totals(workspace, checkout.clone(), client, progress).await?;
+            let totals =
+                entry_audit_reports::totals(workspace, checkout.clone(), client, progress).await?;
             if self.has(CheckPart::Rules) {
                 sections.push((CheckPart::Rules, totals.rules()));
             }
@@ -167,7 +168,9 @@ impl Args {
         }
         let needs_audit = self.gates.iter().any(|gate| gate.rule().is_some());
         let totals = match needs_audit {
-            true => Some(audit::totals(self.workspace, None, client, progress).await?),
+            true => {
+                Some(entry_audit_reports::totals(self.workspace, None, client, progress).await?)
+            }
             false => None,
         };
         for gate in self.gates {
@@ -175,7 +178,10 @@ impl Args {
                 Some((rule, totals)) => totals.gate(gate.name(), rule),
                 None => {
                     let violations = check_gates::schema_violations(client).await?;
-                    audit::gate_reply(gate.name(), &violations.iter().collect::<Vec<_>>())
+                    entry_audit_reports::gate_reply(
+                        gate.name(),
+                        &violations.iter().collect::<Vec<_>>(),
+                    )
                 }
             };
             replies.push(reply.keyed(gate.name()));

@@ -6,7 +6,7 @@
 //! the texts decides. Only digests are kept between checks, so forgetting an entry needs no
 //! invalidation.
 
-use super::duplicate_groups::Visibility;
+use super::duplicate_merge_on_read::Visibility;
 use super::{ReadContext, SearchError, entry_forms};
 use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_view::{EntryView, State};

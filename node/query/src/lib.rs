@@ -19,7 +19,7 @@ mod cross_project_entries;
 mod disclosure_flags;
 mod drop_reason;
 mod duplicate_check;
-mod duplicate_groups;
+mod duplicate_merge_on_read;
 mod endorsements;
 mod entry_assessment;
 mod entry_forms;

@@ -182,7 +182,8 @@ pub(super) fn compare(data: &[u8]) {
     met.go_on();
 }
 
-/// The bytes as a frame of the peer, in any state.
+/// Delivers the bytes to the protocol machine as a request of the peer, and as its response in each
+/// state.
 pub(super) fn hear(frame: &[u8]) {
     let mut met = Met::greeted(OWN);
     let _ = met.ask(frame);

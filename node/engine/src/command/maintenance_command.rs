@@ -63,7 +63,8 @@ pub struct MaintenanceNote {
 /// The result of a maintenance command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MaintenanceReceipt {
-    /// A pass was stored; carries the numbers of the new journal rows.
+    /// The results of a maintenance pass were stored. Contains the numbers of the journal rows that it
+    /// added.
     Noted(Vec<u64>),
     /// The journal row with this number has a new stage.
     Decided(u64, Box<MaintenanceRow>),

@@ -7,7 +7,7 @@
 
 use super::PassState;
 use crate::contradictions::polarity;
-use crate::duplicate_groups::Visibility;
+use crate::duplicate_merge_on_read::Visibility;
 use klnode_crdt::claims::Relation;
 use klnode_crdt::entry_view::EntryView;
 use klnode_crdt::ids::EntryId;

@@ -3,7 +3,7 @@
 //! The output depends only on the store, not on the time: two exports of the same store are
 //! identical.
 
-use super::import_source_rows;
+use super::imported_source_storage;
 use super::jsonl_line::{JsonlLine, SignedRecord};
 use super::streaming_response::{self, ClientGone, StreamAborted, StreamWriter};
 use crate::convert::entries;
@@ -160,13 +160,13 @@ impl ExportWriter {
         let view = whole.view(END_OF_TIME, &self.membership.entitlement(workspace));
         let view = self.snapshot.with_document(entry, view)?;
         let mut line = JsonlLine::of(entry, &view);
-        line.source = import_source_rows::read(&self.snapshot, entry)?;
+        line.source = imported_source_storage::read(&self.snapshot, entry)?;
         if self.is_plain {
             let row = self.snapshot.view_row(entry)?;
             if row.is_some_and(|row| row.is_internal(entry)) {
                 return Ok(());
             }
-            let own = || import_source_rows::own_dates(&view, END_OF_TIME);
+            let own = || imported_source_storage::own_dates(&view, END_OF_TIME);
             line.source.get_or_insert_with(own);
             return Ok(pieces.line(&json(&line))?);
         }

@@ -3,8 +3,8 @@
 //! Separate from the route: a reader holds one snapshot, checks every line against it and against the
 //! lines before, and writes nothing.
 
-use super::import_source_rows;
 use super::imported_file_merge::{FieldDigests, FileFields};
+use super::imported_source_storage;
 use super::jsonl_line::{JsonlLine, PLAIN};
 use super::line_outcome::{LineCount, add_read, forgotten, without_prefix};
 use crate::convert::entries;
@@ -204,7 +204,7 @@ impl LineReader {
                 }
                 return self.plain(line, PLAIN, key, number);
             };
-            import_source_rows::check_format(source)?;
+            imported_source_storage::check_format(source)?;
             let format = source.format.clone();
             return match self.holds_exported(&line)? {
                 true => Ok(LineResult::Known),
@@ -280,7 +280,8 @@ impl LineReader {
         commands.extend(marks.map(|marks| Command::Mark { entry, marks }));
         if let Some(source) = line.foreign_source() {
             // Signed records follow no file, so later imports compare the texts that are held now.
-            let (row, dated) = import_source_rows::row(source, None, &FieldDigests::default())?;
+            let (row, dated) =
+                imported_source_storage::row(source, None, &FieldDigests::default())?;
             let row = Box::new(ImportRow { base: None, ..row });
             let is_first = self.snapshot.import(entry)?.is_none();
             commands.extend(is_first.then_some(Command::NoteSource { entry, row, dated }));
@@ -391,7 +392,7 @@ impl LineReader {
         let words = match said.foreign_source().filter(|_| !is_repeated) {
             Some(words) => {
                 let (row, dated) =
-                    import_source_rows::row(words, said.place.clone(), &fields.digests())?;
+                    imported_source_storage::row(words, said.place.clone(), &fields.digests())?;
                 Some(Command::NoteSource { entry, row: Box::new(row), dated })
             }
             None => None,

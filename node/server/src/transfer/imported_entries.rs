@@ -4,7 +4,7 @@
 //! The importing client compares the places with its files and resolves the links in them: the node
 //! knows neither.
 
-use super::import_source_rows;
+use super::imported_source_storage;
 use super::streaming_response::{self, ClientGone, StreamAborted, StreamWriter};
 use crate::convert::entries;
 use crate::errors::ApiError;
@@ -75,7 +75,7 @@ fn read(
         return Ok(None);
     };
     let Some(workspace) = held.workspace else { return Ok(None) };
-    let Some(source) = import_source_rows::words(&row) else { return Ok(None) };
+    let Some(source) = imported_source_storage::words(&row) else { return Ok(None) };
     let mut line = ImportedEntry {
         id: entry.to_string(),
         workspace: entries::workspace(workspace),

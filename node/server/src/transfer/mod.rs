@@ -8,15 +8,15 @@ mod export;
 mod import;
 mod import_line_reader;
 mod import_links;
-mod import_source_rows;
 mod imported_entries;
 mod imported_file_merge;
+mod imported_source_storage;
 pub mod jsonl_line;
 mod line_outcome;
 mod reimport;
 mod streaming_response;
 
-pub(crate) use import_source_rows::read as imported_words;
+pub(crate) use imported_source_storage::read as imported_words;
 
 use super::service::Service;
 use utoipa_axum::router::OpenApiRouter;

@@ -4,8 +4,8 @@
 //! place on this machine, and its entry follows the change of the file ([`super::imported_file_merge`]).
 
 use super::import_line_reader::{LineError, LineReader, LineResult, NATIVE, id};
-use super::import_source_rows;
 use super::imported_file_merge::{FieldDigests, FileEdit, FileFields};
+use super::imported_source_storage;
 use super::jsonl_line::JsonlLine;
 use super::line_outcome::{LineCount, without_prefix};
 use crate::edit_check::check_edit;
@@ -83,15 +83,15 @@ impl LineReader {
         let Some(words) = said.foreign_source() else { return Ok(LineResult::Known) };
         let fields = FileFields::of(new);
         let digests = fields.digests();
-        let (next, dated) = import_source_rows::row(words, said.place.clone(), &digests)?;
+        let (next, dated) = imported_source_storage::row(words, said.place.clone(), &digests)?;
         let next = ImportRow { links: row.links.clone(), ..next };
-        let base = import_source_rows::base(&row);
+        let base = imported_source_storage::base(&row);
         let change = match base == Some(digests) {
             true => FileEdit::Unchanged,
             false => self.change(entry, &fields, base)?,
         };
         self.earlier.insert(entry, (number, said));
-        let is_known = import_source_rows::say_the_same(&row, &next);
+        let is_known = imported_source_storage::say_the_same(&row, &next);
         let note = Command::NoteSource { entry, row: Box::new(next.clone()), dated };
         let (commands, count) = match change {
             FileEdit::Conflict(fields) => return Ok(LineResult::Conflict(entry, fields)),
@@ -175,7 +175,7 @@ impl LineReader {
             let is_gone = self.query.as_new && self.snapshot.tombstone(entry)?.is_some();
             let row = if is_text { self.snapshot.import(entry)? } else { None };
             let has_changed = row
-                .and_then(|row| import_source_rows::base(&row))
+                .and_then(|row| imported_source_storage::base(&row))
                 .is_some_and(|base| !base.had_text(&new.title, &new.content));
             let follows_another = is_text
                 && self.earlier.get(&entry).is_some_and(|(_, first)| {

@@ -1,7 +1,7 @@
-//! The words of a foreign file on their way between a line and the store.
+//! Converts what a file said about an imported entry (format, place, dates, citations) between a line of
+//! an import or export and its row in the store.
 //!
-//! Separate from the line, because the store keeps the words as one text: they have no meaning for
-//! the node.
+//! Separate from the line, because the store keeps it as one text: it has no meaning for the node.
 
 use super::imported_file_merge::FieldDigests;
 use super::jsonl_line::PLAIN;

@@ -1,4 +1,4 @@
-//! A scripted peer that speaks the protocol correctly and holds any records a test gives it, even
+//! A peer that speaks the protocol correctly and holds any records a test gives it, even
 //! ones that no node of this version would hold.
 
 use klnode_crdt::equivocation::RawProof;
