@@ -32,8 +32,7 @@ const JOINERS: [&str; 13] = [
 const NOT_OURS: [&str; 4] = ["CHANGELOG.md", "fixtures/", "tests-data/", "node/model/"];
 
 /// File names that end like an adjective, a participle or an adverb and are nouns or verbs all the same.
-const NOUNS: [&str; 16] = [
-    "apply",
+const NOUNS: [&str; 14] = [
     "briefing",
     "finding",
     "forgetting",
@@ -43,7 +42,6 @@ const NOUNS: [&str; 16] = [
     "pairing",
     "parsing",
     "peering",
-    "priming",
     "scoring",
     "spelling",
     "tally",

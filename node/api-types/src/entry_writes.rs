@@ -1,8 +1,9 @@
-//! Request and response types for writing entries and moving them: checkouts, promotion,
+//! Request and response types for writing entries and moving them: edits, checkouts, promotion,
 //! supersession, accepted proposals and threads.
 
 use super::{EntryIdentity, ProposedClaim};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::{IntoParams, ToSchema};
 
 /// An entry that was created.
@@ -256,4 +257,75 @@ pub struct ArchivedThread {
     pub thread: String,
     /// The number of entries that were archived or brought back.
     pub entries: u64,
+}
+
+/// Changes to an entry. Absent fields stay as they are.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// New values of registers, by name.
+    #[serde(default)]
+    pub registers: BTreeMap<String, String>,
+    /// Tags to add.
+    #[serde(default)]
+    pub add_tags: Vec<String>,
+    /// Tags to withdraw; a node can withdraw only tags that it added.
+    #[serde(default)]
+    pub remove_tags: Vec<String>,
+    /// Evidence to add, each item as KIND:REF. Evidence is withdrawn only with the whole entry.
+    #[serde(default)]
+    pub add_evidence: Vec<String>,
+    /// Anchors to add.
+    #[serde(default)]
+    pub add_anchors: Vec<String>,
+    /// Anchors to withdraw; a node can withdraw only anchors that it added.
+    #[serde(default)]
+    pub remove_anchors: Vec<String>,
+    /// Verify steps to add.
+    #[serde(default)]
+    pub add_verify_steps: Vec<String>,
+    /// Verify steps to withdraw; a node can withdraw only steps that it added.
+    #[serde(default)]
+    pub remove_verify_steps: Vec<String>,
+    /// Predicates to add.
+    #[serde(default)]
+    pub add_depends_on: Vec<String>,
+    /// Predicates to withdraw; a node can withdraw only predicates that it added.
+    #[serde(default)]
+    pub remove_depends_on: Vec<String>,
+    /// Links to add, each as RELATION:ENTRY with the relation related, part_of, uses, depends_on,
+    /// causes, supports or contradicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub add_links: Vec<String>,
+    /// Links to withdraw; a node can withdraw only links that it added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remove_links: Vec<String>,
+    /// Archive the entry (`true`) or bring it back (`false`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archived: Option<bool>,
+    /// The caller's location: the absolute path of a git checkout or of a folder in one. Added
+    /// predicates are recorded with its repository. Callers over TCP may not set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkout: Option<String>,
+}
+
+/// Confirms a change to an entry.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ChangeResult {
+    /// The entry's id.
+    pub id: String,
+    /// The entry's citation code; without its letter if the entry had been forgotten before.
+    pub code: String,
+    /// The title the entry had; absent if it had none or if the gate is shut.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The newest position in the feed after the change.
+    pub head: u64,
+    /// True if the entry had been forgotten before, so that this request changed nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before: bool,
+    /// This node's name for the author whose text is still displayed after this node retracted its
+    /// own claims; absent if no text is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remains_by: Option<String>,
 }

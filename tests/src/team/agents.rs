@@ -15,8 +15,8 @@ use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, Finish, TaskCommand};
 use klnode_scoring::credit::{TaskOutcome, TaskVerdict};
 
-/// Quality that agents state.
-const QUALITY: f64 = 0.8;
+/// Quality that agents state for a success, and for a failure.
+const QUALITIES: [f64; 2] = [0.8, 0.2];
 /// Probability that an agent which was misled blames the entry rather than the whole task.
 const BLAMES_ENTRY: f64 = 0.5;
 /// Probability that an agent dismisses a hit that it knows to be wrong.
@@ -113,8 +113,12 @@ impl Replay<'_> {
         dice: &mut Dice,
     ) -> Finish {
         let end = |is_success: bool, used: Vec<EntryId>| {
-            let verdict = if is_success { TaskVerdict::Success } else { TaskVerdict::Failure };
-            Finish::new(TaskOutcome { verdict, quality: QUALITY }, used)
+            let [good, bad] = QUALITIES;
+            let (verdict, quality) = match is_success {
+                true => (TaskVerdict::Success, good),
+                false => (TaskVerdict::Failure, bad),
+            };
+            Finish::new(TaskOutcome { verdict, quality }, used)
         };
         let Some((entry, is_right)) = adopted else {
             let mut finish = end(has_solved, Vec::new());
