@@ -1,6 +1,6 @@
 //! Content scan: finds text that must not be believed, run or passed on, and rates its severity.
 //!
-//! A scan covers five axes with rules that are data ([`rules`]), and gives one verdict, which
+//! A scan covers five axes with rules that are data ([`rule_table`]), and gives one verdict, which
 //! [`admission`](crate::admission) and [`status`](crate::status) act on. A report names rules and
 //! positions, never the text itself, so it can be shown and logged. [`Scanner::redact`] removes the
 //! secrets; [`disclosure`] flags content that is no secret but should not leave an organisation.

@@ -15,7 +15,7 @@
 //! | [`confidence`] | how much confidence does an entry have, and from which authors? |
 //! | [`credit`] | which amounts does a task outcome add, and to which entries? |
 //! | [`finding_validation`], [`finding_resolution`] | is a finding valid? is it new evidence? |
-//! | [`entry_form`] | has an entry the strict form that a workspace asks for? |
+//! | [`strict_entry_form`] | has an entry the strict form that a workspace asks for? |
 //! | [`lone_finding`] | is the finding of a single agent accepted? |
 //! | [`hop`], [`trust`] | how far away is an author, how trusted, and with which weight? |
 //! | [`thompson`] | which sample of its confidence does an entry get for this query? |
@@ -24,18 +24,18 @@
 //! | [`relevance`] | how relevant is a text to a query, and is there an answer at all? |
 //! | [`recency`] | how recent is a day? |
 //! | [`rank`] | in which order are the candidates of a query listed? |
-//! | [`scan`], [`admission`] | may an entry be retrieved at all? |
+//! | [`content_scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`weak_answers`] | how far do weak answers to similar questions lower an entry? |
 //! | [`status`] | which status does an entry have, and why? |
 //! | [`predicate`] | do the anchors of an entry still hold in this checkout? |
 //! | [`contradiction`] | do two entries contradict, and which is listed first? |
 //! | [`duplicates`] | are two entries duplicates, and which of them is shown? |
-//! | [`statement`] | are two short texts equal, reworded, or contradictory? |
+//! | [`statement_comparison`] | are two short texts equal, reworded, or contradictory? |
 //! | [`token_budget`] | how much of which entries fits into an answer? |
 //! | [`briefing`] | which entries of a workspace matter now, without a query? |
 //! | [`insight`] | which matters of a workspace need attention, and by which evidence? |
 //! | [`labels`] | which labels may be printed with an entry? |
-//! | [`commit_rule`] | does a commit keep the rules that a norm states? |
+//! | [`git_commit_rule`] | does a commit keep the rules that a norm states? |
 //! | [`audit`] | which entries violate rules, and are the health numbers within limits? |
 
 #![warn(missing_docs)]

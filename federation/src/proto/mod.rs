@@ -15,7 +15,7 @@
 //! released. Each peer has its own numbering, so the numbers reveal nothing about records it may
 //! not see. The outbox only grows; a row whose record was replaced is skipped.
 //!
-//! An entry is **released** to a peer when the [`filter`] lets it pass. From then on all records of
+//! An entry is **released** to a peer when the [`entry_filter`] lets it pass. From then on all records of
 //! that entry, from every author and facet, go into the peer's outbox. When a release ends, no more
 //! of them do, except retractions and tombstones, which follow the entry to every peer that
 //! received it.

@@ -2,7 +2,7 @@
 //! output or over HTTP.
 //!
 //! It offers eight tools, three kinds of resources and two prompts. Answers have passed the gate,
-//! and text of entries is always quoted ([`quote`]). Each session is a separate caller. The server
+//! and text of entries is always quoted ([`quoted_entry_text`]). Each session is a separate caller. The server
 //! never opens a store; all access goes through [`node_client`].
 
 pub mod arguments;
