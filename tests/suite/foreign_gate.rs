@@ -11,7 +11,7 @@ use klnode_crdt::record::{Position, Record};
 use klnode_crdt::record_builder::ClaimEdit;
 use klnode_crdt::register::Register;
 use klnode_crdt::signing_key::SecretKey;
-use klnode_crdt::tally::Observation::Confirmation;
+use klnode_crdt::tally::Observation::{Confirmation, Failure};
 use klnode_crdt::tally::Tally;
 use klnode_crdt::time::{Hlc, WallTime};
 use klnode_crdt::version_vector::Slot;
@@ -67,6 +67,30 @@ fn untried_texts_by_members_take_the_last_two_places_and_others_none() {
     assert!(place < 3, "{:?}", entries(&gated.hits));
     team.node.succeed(carols);
     assert!(entries(&ask(&team.node, Audience::Gated).hits).contains(&carols));
+}
+
+#[test]
+fn a_member_whose_texts_helped_is_served_like_a_confirmed_author() {
+    let mut team = Team::gather();
+    let title = |number: u32| format!("retry the billing gateway with backoff {number}");
+    let hers: Vec<EntryId> =
+        (0..8).map(|number| team.alice.create_in(team.shared.id, &title(number))).collect();
+    let bobs: Vec<EntryId> =
+        (8..12).map(|number| team.bob.create_in(team.shared.id, &title(number))).collect();
+    team.exchange();
+    let gate = |team: &Team, entry| team.node.found(entry).gate();
+    team.node.succeed(hers[0]);
+    assert_eq!(gate(&team, hers[7]), GateDecision::LastPlaces, "one success is not enough");
+    team.node.succeed(hers[1]);
+    team.node.succeed(hers[2]);
+    assert_eq!(gate(&team, hers[7]), GateDecision::Open);
+    assert!(!team.node.found(hers[7]).is_corroborated(), "its label stays");
+    assert_eq!(gate(&team, bobs[0]), GateDecision::LastPlaces);
+    for misleading in &hers[3..6] {
+        team.node.observe(*misleading, Failure);
+    }
+    assert_eq!(gate(&team, hers[7]), GateDecision::LastPlaces, "bad advice costs the trust");
+    assert_eq!(gate(&team, hers[0]), GateDecision::Open, "it helped itself");
 }
 
 #[test]

@@ -118,6 +118,8 @@ pub struct Gate {
     pub corroborating_members_min: BoundedInteger<1, 1_000>,
     /// Minimum trust of each of these members.
     pub corroborating_trust_min: Fraction,
+    /// Minimum earned trust of a member whose uncorroborated entries rank like corroborated ones.
+    pub trusted_author_min: Fraction,
 }
 
 /// `[scan]`: additional patterns of the content scanner, and the treatment of flagged entries.

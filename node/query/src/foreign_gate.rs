@@ -1,9 +1,9 @@
 //! The gate: decides which entries may enter an answer that no person reviews.
 //!
-//! A foreign text passes once it was confirmed to work: on this node, or by two trusted members.
-//! Until then a text by a member may take one of the last places, with a label, so that a
-//! colleague's knowledge gets its chance; texts by non-members are excluded. The owner's texts
-//! always pass.
+//! A foreign text passes once it was confirmed to work, on this node or by two trusted members, or if
+//! other texts of its author, a member, have earned trust on this node. Until then a text by a member
+//! may take one of the last places, so that a colleague's knowledge gets its chance; texts by
+//! non-members are excluded. The owner's texts always pass. Every unconfirmed text has a label.
 
 use super::ReadContext;
 use super::author_standing::AuthorStanding;
@@ -28,9 +28,10 @@ pub enum Corroboration {
 /// The gate decision for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateDecision {
-    /// The entry passes: it is the owner's, or was confirmed to work.
+    /// The entry passes: it is the owner's, was confirmed to work, or is by a member whose other texts
+    /// earned trust here.
     Open,
-    /// The entry may take one of the last places, with a label: a member wrote it and it is
+    /// The entry may take one of the last places: a member without such trust wrote it and it is
     /// unconfirmed.
     LastPlaces,
     /// The entry is excluded.
@@ -43,6 +44,7 @@ pub(super) struct Params {
     pub(super) successes_min: u32,
     pub(super) members_min: u32,
     pub(super) trust_min: f64,
+    pub(super) trusted_author_min: f64,
 }
 
 /// Determines who confirmed the shown text of an entry.
@@ -153,9 +155,11 @@ pub(super) fn gate(
     let is_member = workspace.is_some_and(|id| reading.is_text_of_fellow(author.author, id));
     if corroboration != Corroboration::None {
         GateDecision::Open
-    } else if is_member && author.earned.weight > 0.0 {
-        GateDecision::LastPlaces
-    } else {
+    } else if !is_member || author.earned.weight <= 0.0 {
         GateDecision::Shut
+    } else if author.earned.trust >= reading.reader.numbers.gate.trusted_author_min {
+        GateDecision::Open
+    } else {
+        GateDecision::LastPlaces
     }
 }

@@ -130,6 +130,7 @@ const ROWS: &[Row] = &[
     row!("tuning.gate.corroborating_successes_min=10", numbers.gate.successes_min),
     row!("tuning.gate.corroborating_members_min=11", numbers.gate.members_min),
     row!("tuning.gate.corroborating_trust_min=0.31", numbers.gate.trust_min),
+    row!("tuning.gate.trusted_author_min=0.2222", numbers.gate.trusted_author_min),
     ("scan.organisation_names=Acme", |read| read.numbers.organisation_names.join(", ")),
     ("scan.disclosure=warn", |read| read.numbers.disclosure.as_str().to_owned()),
     row!("tuning.trust.prior_alpha=1.1", numbers.trust.prior_alpha),
