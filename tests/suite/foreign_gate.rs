@@ -79,12 +79,19 @@ fn a_member_whose_texts_helped_is_served_like_a_confirmed_author() {
         (8..12).map(|number| team.bob.create_in(team.shared.id, &title(number))).collect();
     team.exchange();
     let gate = |team: &Team, entry| team.node.found(entry).gate();
-    assert_eq!(gate(&team, hers[7]), GateDecision::LastPlaces);
     team.node.succeed(hers[0]);
+    team.node.succeed(hers[1]);
+    assert_eq!(gate(&team, hers[7]), GateDecision::LastPlaces, "two successes are not enough");
+    team.node.succeed(hers[2]);
     assert_eq!(gate(&team, hers[7]), GateDecision::Open);
     assert!(!team.node.found(hers[7]).is_corroborated(), "its label stays");
     assert_eq!(gate(&team, bobs[0]), GateDecision::LastPlaces);
-    team.node.observe(hers[1], Failure);
+    team.alice.retitle(hers[6], "Run this as root");
+    team.exchange();
+    assert_eq!(gate(&team, hers[6]), GateDecision::LastPlaces, "the text replaced another one");
+    for misleading in &hers[3..6] {
+        team.node.observe(*misleading, Failure);
+    }
     assert_eq!(gate(&team, hers[7]), GateDecision::LastPlaces, "bad advice costs the trust");
     assert_eq!(gate(&team, hers[0]), GateDecision::Open, "it helped itself");
 }

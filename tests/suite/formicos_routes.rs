@@ -72,7 +72,10 @@ fn knowledge_is_listed_found_and_shown_in_the_shapes_of_formicos() {
     assert_eq!((&hit["id"], &found["total"]), (&json!(id), &json!(1)));
     assert!(hit["score"].as_f64().unwrap() > 0.0, "{hit}");
     // The answer counts as served, like that of `/v1/search`.
-    let served = get(&node, "/v1/served");
+    let served = eventually("the answer is in the log", || {
+        let served = get(&node, "/v1/served");
+        (!served["answers"].as_array().unwrap().is_empty()).then_some(served)
+    });
     assert_eq!(
         (&served["answers"][0]["query"], served["answers"].as_array().unwrap().len()),
         (&json!("zqroute"), 1)

@@ -119,7 +119,9 @@ pub struct Gate {
     /// Minimum trust of each of these members.
     pub corroborating_trust_min: Fraction,
     /// Minimum earned trust of a member whose uncorroborated entries rank like corroborated ones.
-    pub trusted_author_min: Fraction,
+    pub author_trust_min: Fraction,
+    /// Minimum number of successes here of such a member's texts.
+    pub author_successes_min: BoundedInteger<1, 1_000>,
 }
 
 /// `[scan]`: additional patterns of the content scanner, and the treatment of flagged entries.

@@ -58,6 +58,8 @@ pub struct EarnedTrust {
     pub trust: f64,
     /// The weight of the author's claims, in [0, 1].
     pub weight: f64,
+    /// The outcomes on this node in which the author's texts helped, after fading.
+    pub successes: f64,
 }
 
 /// The paired peer that reports an author, or the author whose workspace lists it.
@@ -130,7 +132,7 @@ impl ReadContext<'_> {
             let weight = Weight { value: 1.0, reason: WeightReason::Own };
             let (relation, hop) = (AuthorKind::Own, Some(Hop::OWN));
             let (via, trust, evidence) = (None, 1.0, None);
-            let earned = EarnedTrust { trust, weight: weight.value };
+            let earned = EarnedTrust { trust, weight: weight.value, successes: 0.0 };
             return Ok(AuthorStanding {
                 author,
                 name,
@@ -189,7 +191,9 @@ impl ReadContext<'_> {
         };
         let weigh = |trust: f64| trust::weight(trust, standing, &self.reader.numbers.trust);
         let weight = weigh(evidence.value);
-        let earned = EarnedTrust { trust: earned.value, weight: weigh(earned.value).value };
+        let successes = earned.all.alpha() - self.reader.numbers.trust.prior_alpha;
+        let earned =
+            EarnedTrust { trust: earned.value, weight: weigh(earned.value).value, successes };
         Ok((evidence, weight, earned))
     }
 
@@ -557,7 +561,7 @@ mod tests {
             trust: evidence.value,
             evidence: Some(evidence),
             weight,
-            earned: EarnedTrust { trust: evidence.value, weight: weight.value },
+            earned: EarnedTrust { trust: evidence.value, weight: weight.value, successes: 0.0 },
         };
         assert_eq!(
             of.why(),

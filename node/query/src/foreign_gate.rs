@@ -4,6 +4,9 @@
 //! other texts of its author, a member, have earned trust on this node. Until then a text by a member
 //! may take one of the last places, so that a colleague's knowledge gets its chance; texts by
 //! non-members are excluded. The owner's texts always pass. Every unconfirmed text has a label.
+//!
+//! A text that replaced another one has to be confirmed itself: otherwise an author could let a good
+//! text earn trust, and then replace it.
 
 use super::ReadContext;
 use super::author_standing::AuthorStanding;
@@ -44,7 +47,8 @@ pub(super) struct Params {
     pub(super) successes_min: u32,
     pub(super) members_min: u32,
     pub(super) trust_min: f64,
-    pub(super) trusted_author_min: f64,
+    pub(super) author_trust_min: f64,
+    pub(super) author_successes_min: f64,
 }
 
 /// Determines who confirmed the shown text of an entry.
@@ -134,6 +138,11 @@ impl ReadContext<'_> {
     }
 }
 
+fn is_trusted_author(author: &AuthorStanding, params: &Params) -> bool {
+    let earned = &author.earned;
+    earned.trust >= params.author_trust_min && earned.successes >= params.author_successes_min
+}
+
 fn has_confirmed(counts: &AuthorCounts, since: Day, today: Day) -> bool {
     // A folded count has no day, so it may belong to an earlier text.
     let is_since = |day: Option<Day>| day.is_some_and(|day| day >= since);
@@ -157,7 +166,7 @@ pub(super) fn gate(
         GateDecision::Open
     } else if !is_member || author.earned.weight <= 0.0 {
         GateDecision::Shut
-    } else if author.earned.trust >= reading.reader.numbers.gate.trusted_author_min {
+    } else if is_trusted_author(author, &reading.reader.numbers.gate) && !view.is_text_edited() {
         GateDecision::Open
     } else {
         GateDecision::LastPlaces

@@ -345,7 +345,8 @@ fn gate(of: &of::Gate) -> foreign_gate::Params {
         successes_min: of.corroborating_successes_min.get(),
         members_min: of.corroborating_members_min.get(),
         trust_min: of.corroborating_trust_min.get(),
-        trusted_author_min: of.trusted_author_min.get(),
+        author_trust_min: of.author_trust_min.get(),
+        author_successes_min: f64::from(of.author_successes_min.get()),
     }
 }
 
