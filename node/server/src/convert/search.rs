@@ -391,6 +391,9 @@ fn gate_reason(hit: &klnode_query::SearchHit) -> String {
         _ if !hit.found.is_foreign() => "your own entry".into(),
         (_, Corroboration::Here(times)) => format!("worked on this node {times} times"),
         (_, Corroboration::Members(count)) => format!("confirmed by {count} trusted members"),
+        (GateDecision::Open, Corroboration::None) => {
+            "untried, by a member whose other texts helped on this node".into()
+        }
         (GateDecision::LastPlaces, _) => "by a member and untried: last places only".into(),
         _ => "by a non-member and untried: shown only with `all`".into(),
     }
