@@ -31,7 +31,8 @@ pub struct Import {
     /// mem0, or the databases decapod-db, formicos-db and claude-mem.
     #[arg(long, value_name = "NAME")]
     pub format: Option<FileFormat>,
-    /// Do not ask before more than 20 entries of another tool are imported.
+    /// Do not ask before more than 20 entries of another tool are imported. Without a terminal,
+    /// import never asks.
     #[arg(long)]
     pub yes: bool,
     /// Put plain lines into this workspace, even if they name another.

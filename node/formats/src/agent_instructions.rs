@@ -6,12 +6,11 @@
 
 use crate::entry_collector::Taker;
 use crate::format::FileFormat;
-use crate::front_matter::{Fields, read_fields, unreadable};
-use crate::markdown_notes::{of_section, set_body};
+use crate::front_matter::{Fields, open_note};
+use crate::markdown_notes::{for_each_section, of_section, set_body};
 use crate::neutral_entry::{ImportKey, NeutralEntry, one_line, title_from};
-use crate::sections::{NoteSection, Splitter, list_items};
+use crate::sections::{NoteSection, list_items};
 use crate::source_file::SourceFile;
-use crate::text_lines::TextLines;
 use std::ops::ControlFlow;
 
 /// A section of at most this size stays whole, even if it is a list.
@@ -22,36 +21,13 @@ const ITEM_NAME_WORDS: usize = 6;
 
 /// Reads one file.
 pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open_for(&file.absolute, take) {
-        Ok(lines) => lines,
-        Err(error) => return take.problem(None, unreadable(&error).1),
-    };
-    let (fields, first) = match read_fields(&mut lines) {
-        Ok(read) => read,
+    let (mut lines, fields, first) = match open_note(&file.absolute, take) {
+        Ok(note) => note,
         Err((line, reason)) => return take.problem(line, reason),
     };
-    let mut splitter = Splitter::default();
-    let mut next = first.map(Ok).or_else(|| lines.next());
-    while let Some(line) = next {
-        match line {
-            Ok(line) => {
-                if let Some(section) = splitter.push(lines.number(), &line) {
-                    take_section(&file.path, &fields, &section, take)?;
-                }
-            }
-            Err(fault) => {
-                take.problem(Some(fault.line), fault.reason)?;
-                if fault.is_final {
-                    break;
-                }
-            }
-        }
-        next = lines.next();
-    }
-    match splitter.finish() {
-        Some(section) => take_section(&file.path, &fields, &section, take),
-        None => ControlFlow::Continue(()),
-    }
+    for_each_section(&mut lines, first, take, &mut |section, take| {
+        take_section(&file.path, &fields, &section, take)
+    })
 }
 
 fn take_section(

@@ -4,12 +4,11 @@
 
 use crate::entry_collector::Taker;
 use crate::format::FileFormat;
-use crate::front_matter::{Note, read_fields, unreadable};
+use crate::front_matter::{Note, open_note};
 use crate::gsd::split_title;
-use crate::markdown_notes::{of_section, set_body, set_fields, split, stem};
+use crate::markdown_notes::{for_each_section, of_section, set_body, set_fields, stem};
 use crate::neutral_entry::{ImportKey, NeutralEntry};
 use crate::source_file::SourceFile;
-use crate::text_lines::TextLines;
 use std::ops::ControlFlow;
 
 const INDEX: &str = "MEMORY.md";
@@ -40,22 +39,18 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
 
 /// Reads the sections of the index.
 fn read_index(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
-    let mut lines = match TextLines::open_for(&file.absolute, take) {
-        Ok(lines) => lines,
-        Err(error) => return take.problem(None, unreadable(&error).1),
-    };
-    let first = match read_fields(&mut lines) {
-        Ok((_, first)) => first,
+    let (mut lines, _, first) = match open_note(&file.absolute, take) {
+        Ok(note) => note,
         Err((line, reason)) => return take.problem(line, reason),
     };
-    split(&mut lines, first, take, &mut |section| {
+    for_each_section(&mut lines, first, take, &mut |section, take| {
         let is_link = |line: &str| line.contains("](") && line.contains(".md)");
         let mut filled = section.text.lines().filter(|line| !line.trim().is_empty());
         if filled.all(is_link) {
-            return None;
+            return ControlFlow::Continue(());
         }
         let mut entry = of_section(FileFormat::ClaudeMemory, &file.path, &section);
         set_body(&mut entry);
-        Some(entry)
+        take.entry(entry)
     })
 }

@@ -1,6 +1,7 @@
 //! A note: the fields of its front matter, and its body.
 
 use crate::dates;
+use crate::entry_collector::Taker;
 use crate::limits::FRONT_MATTER_BYTES_MAX;
 use crate::text_lines::{LineFault, TextLines};
 use crate::yaml;
@@ -61,6 +62,17 @@ impl Note {
 /// The clause for a file that cannot be opened.
 pub(crate) fn unreadable(error: &std::io::Error) -> Fault {
     (None, format!("it cannot be read: {error}"))
+}
+
+/// A note that is read line by line: its lines, its fields, and the first line of its body if that
+/// was read to look for front matter.
+pub(crate) type OpenNote = (TextLines, Fields, Option<String>);
+
+/// Opens the note that a taker has begun, and reads its front matter.
+pub(crate) fn open_note(path: &Path, take: &Taker<'_>) -> Result<OpenNote, Fault> {
+    let mut lines = TextLines::open_for(path, take).map_err(|error| unreadable(&error))?;
+    let (fields, first) = read_fields(&mut lines)?;
+    Ok((lines, fields, first))
 }
 
 /// Reads the front matter at the start of a file. Without one, it returns the first line, which

@@ -6,7 +6,7 @@
 
 use crate::entry_collector::Taker;
 use crate::format::FileFormat;
-use crate::front_matter::{FENCE, Fields, Note, read_fields, unreadable};
+use crate::front_matter::{FENCE, Fields, Note, open_note, read_fields};
 use crate::limits::WHOLE_NOTE_BYTES_MAX;
 use crate::markdown_markup::{inline_tags, note_links, wiki_links};
 use crate::neutral_entry::{ImportKey, NeutralEntry, Source, SourceCitation, SourceLink};
@@ -52,12 +52,8 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
             Err((line, reason)) => take.problem(line, reason),
         };
     }
-    let mut lines = match TextLines::open_for(&file.absolute, take) {
-        Ok(lines) => lines,
-        Err(error) => return take.problem(None, unreadable(&error).1),
-    };
-    let (fields, first) = match read_fields(&mut lines) {
-        Ok(read) => read,
+    let (mut lines, fields, first) = match open_note(&file.absolute, take) {
+        Ok(note) => note,
         Err((line, reason)) => return take.problem(line, reason),
     };
     if fields.has(ID) {
@@ -67,30 +63,30 @@ pub(crate) fn read(file: &SourceFile, take: &mut Taker<'_>) -> ControlFlow<()> {
             Err((line, reason)) => take.problem(line, reason),
         };
     }
-    split(&mut lines, first, take, &mut |section| {
+    for_each_section(&mut lines, first, take, &mut |section, take| {
         let mut entry = of_section(FileFormat::Markdown, &file.path, &section);
         let title = std::mem::take(&mut entry.title);
         set_fields(&mut entry, fields.clone());
         entry.title = title;
         set_body(&mut entry);
-        Some(entry)
+        take.entry(entry)
     })
 }
 
-/// Splits the rest of a file at its headings, and takes the entry of each section that has one.
-pub(crate) fn split(
+/// Splits the rest of a file at its headings, and calls `take_section` for each section.
+pub(crate) fn for_each_section(
     lines: &mut TextLines,
     first: Option<String>,
     take: &mut Taker<'_>,
-    entry: &mut dyn FnMut(NoteSection) -> Option<NeutralEntry>,
+    take_section: &mut dyn FnMut(NoteSection, &mut Taker<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     let mut splitter = Splitter::default();
     let mut next = first.map(Ok).or_else(|| lines.next());
     while let Some(line) = next {
         match line {
             Ok(line) => {
-                if let Some(entry) = splitter.push(lines.number(), &line).and_then(&mut *entry) {
-                    take.entry(entry)?;
+                if let Some(section) = splitter.push(lines.number(), &line) {
+                    take_section(section, take)?;
                 }
             }
             Err(fault) => {
@@ -102,8 +98,8 @@ pub(crate) fn split(
         }
         next = lines.next();
     }
-    match splitter.finish().and_then(entry) {
-        Some(entry) => take.entry(entry),
+    match splitter.finish() {
+        Some(section) => take_section(section, take),
         None => ControlFlow::Continue(()),
     }
 }
