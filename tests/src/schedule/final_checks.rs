@@ -147,6 +147,9 @@ impl Runner {
     /// comparison finds a difference.
     fn check_passing(&mut self) -> Result<(), String> {
         let (from, to) = self.equal_pair();
+        if self.is_removed_still(from)? {
+            return Ok(());
+        }
         let before = self.nodes.differences(from, to);
         self.hold_back(from, to, true);
         let mut new = for_team(self.team, LATE_TITLE);
@@ -198,6 +201,9 @@ impl Runner {
     fn check_waiting(&mut self) -> Result<(), String> {
         // The pair must be equal, since a comparison would deliver the entry too.
         let (from, to) = self.equal_pair();
+        if self.is_removed_still(from)? {
+            return Ok(());
+        }
         // Either all writes fail, or the records cannot be written but the note about them can.
         let period = [1, 9][self.random.below(2) as usize];
         self.nodes.fail(to, period, Fault::NoSpace);
@@ -222,6 +228,23 @@ impl Runner {
         self.nodes.sync(two, one);
         self.nodes.pass(PASSING_MS);
         (one, two)
+    }
+
+    /// Whether a node refuses to write for the team because it has not heard that the owner took its
+    /// removal back. It may never hear if a node between it and the owner is no member or blocks the
+    /// owner (seed 600111). A neighbour of the owner must have heard.
+    fn is_removed_still(&mut self, at: usize) -> Result<bool, String> {
+        let (author, owner) = (self.nodes.author(at), self.nodes.author(0));
+        let shared = self.nodes.membership(at).workspaces.remove(&self.team);
+        if !shared.is_some_and(|shared| shared.charter.removed.contains_key(&author)) {
+            return Ok(false);
+        }
+        let is_near = self.nodes.links().iter().any(|link| *link == (0, at) || *link == (at, 0));
+        let is_outside = self.outside.contains(&at) || self.nodes.is_blocked(0, author);
+        match is_near && !is_outside && !self.nodes.is_blocked(at, owner) {
+            true => Err(format!("{at} has not heard that its removal was taken back")),
+            false => Ok(true),
+        }
     }
 
     /// Makes a node hold back tagged entries from another, or release them, and waits until it
