@@ -2,7 +2,9 @@
 //! of filling a store until everything in it can be found.
 //!
 //! `cargo bench -p klnode-tests --bench search [-- PART] [-- SIZE]` runs all parts, or those whose
-//! name contains PART (import, residue, latency, memory, start, embed), with stores of SIZE entries.
+//! name contains PART (import, residue, latency, memory, start, embed, transformer), with stores of
+//! SIZE entries. The part `transformer` fills a store with the table alone and then lets the
+//! transformer catch up, which takes about 20 minutes for 100,000 entries.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -23,6 +25,11 @@ const WARM_UP: usize = 100;
 const STARTS: usize = 9;
 /// Time between an import and the measurement of the memory that the node keeps.
 const RESIDUE_PAUSE: Duration = Duration::from_secs(30);
+/// Time over which the rate of the background work is measured.
+const RATE_PERIOD: Duration = Duration::from_secs(20);
+/// Number of queries during the background work, and the time between two of them.
+const QUERIES_DURING: usize = 200;
+const QUERY_INTERVAL: Duration = Duration::from_millis(150);
 
 fn main() {
     let Some(arguments) = bench_arguments() else { return };
@@ -35,7 +42,13 @@ fn main() {
     }
     let parts = ["import", "residue", "latency", "memory", "start"];
     let needs_store = parts.into_iter().any(wanted);
-    for size in sizes.into_iter().filter(|_| needs_store) {
+    for size in sizes {
+        if wanted("transformer") && size > 0 {
+            transformer(&texts, size);
+        }
+        if !needs_store {
+            continue;
+        }
         let home = tempfile::tempdir().expect("a folder");
         let place = Place::new(PROGRAM, home.path());
         let node = fill(place, &texts, size, wanted("import"));
@@ -140,18 +153,7 @@ fn questions(
     let node = place.start(&[]);
     place.settle();
     let before = node.resident();
-    let mut random = Seeded(size as u64);
-    let (mut times, mut answered) = (Vec::new(), 0);
-    for number in 0..WARM_UP + QUERIES {
-        let query = texts.query(&mut random);
-        let start = Instant::now();
-        let answer = search(place, &query);
-        let took = start.elapsed().as_secs_f64() * 1e3;
-        if number >= WARM_UP {
-            times.push(took);
-            answered += usize::from(answer["abstained"] == false);
-        }
-    }
+    let (mut times, answered) = ask_all(place, texts, size, QUERIES, Duration::ZERO);
     if tells_latency {
         for (percent, goal) in [(50.0, ""), (95.0, "at most 5"), (99.0, "")] {
             let goal = if size == 100_000 { goal } else { "" };
@@ -169,4 +171,82 @@ fn questions(
         row(&format!("resident with {size}, after {QUERIES} questions"), after.all, "MB", "");
         row(&format!("resident with {size}, of that not files"), after.own, "MB", "");
     }
+}
+
+/// Asks so many queries after the warm-up; returns their times in milliseconds, and how many of them
+/// were answered.
+fn ask_all(
+    place: Place<'_>,
+    texts: &Texts,
+    size: usize,
+    queries: usize,
+    interval: Duration,
+) -> (Vec<f64>, usize) {
+    let mut random = Seeded(size as u64);
+    let (mut times, mut answered) = (Vec::new(), 0);
+    for number in 0..WARM_UP + queries {
+        let query = texts.query(&mut random);
+        let start = Instant::now();
+        let answer = search(place, &query);
+        let took = start.elapsed();
+        if number < WARM_UP {
+            continue;
+        }
+        times.push(took.as_secs_f64() * 1e3);
+        answered += usize::from(answer["abstained"] == false);
+        wait(interval.saturating_sub(took));
+    }
+    (times, answered)
+}
+
+fn wait(time: Duration) {
+    let deadline = Instant::now() + time;
+    while Instant::now() < deadline {
+        std::thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Searches by words and table, while the transformer catches up, and with all of its vectors.
+fn transformer(texts: &Texts, size: usize) {
+    let home = tempfile::tempdir().expect("a folder");
+    let place = Place::new(PROGRAM, home.path());
+    let tell = |how: &str, times: &mut Vec<f64>, goal: &str| {
+        for (percent, goal) in [(50.0, ""), (95.0, goal)] {
+            let what = format!("search in {size} {how}, p{percent}");
+            println!("{what:<58} {:>9.2} ms   {goal}", percentile(times, percent));
+        }
+    };
+    let node = place.start(&["embedder.kind=static"]);
+    place.fill(&lines(texts, size));
+    drop(node);
+    let node = place.start(&["embedder.kind=static"]);
+    place.settle();
+    let (mut times, _) = ask_all(place, texts, size, QUERIES, Duration::ZERO);
+    tell("by words and table", &mut times, "at most 5");
+    let before = node.resident();
+    drop(node);
+
+    let node = place.start(&[]);
+    let has_begun = |index: &Value| index["transformer"]["done"].as_u64() > Some(0);
+    place.wait_for_index(has_begun);
+    let done = || place.get("/v1/status").json()["index"]["transformer"]["done"].as_u64();
+    let (start, first, used) = (Instant::now(), done(), node.processor_time());
+    wait(RATE_PERIOD);
+    let made = done().zip(first).map_or(0, |(last, first)| last - first) as f64;
+    let (took, used) = (start.elapsed(), node.processor_time().saturating_sub(used));
+    row(&format!("embedding {size} in the background"), made / took.as_secs_f64(), "/s", "");
+    let per_core = made / used.as_secs_f64();
+    row("the same, for a second of one core", per_core, "/s", "");
+    let share = 100.0 * used.as_secs_f64() / took.as_secs_f64();
+    row("share of one core that it takes", share, "%", "");
+    let (mut times, _) = ask_all(place, texts, size, QUERIES_DURING, QUERY_INTERVAL);
+    let left = place.get("/v1/status").json()["index"]["transformer"].clone();
+    let is_busy = left["done"].as_u64() < left["total"].as_u64();
+    let how = if is_busy { "meanwhile" } else { "meanwhile (it ended early)" };
+    tell(how, &mut times, "");
+    place.settle();
+    let (mut times, _) = ask_all(place, texts, size, QUERIES, Duration::ZERO);
+    tell("with the transformer", &mut times, "at most 12");
+    let (own, goal) = (node.resident().own - before.own, "at most 60");
+    row(&format!("memory that it adds with {size}, not files"), own, "MB", goal);
 }

@@ -12,8 +12,11 @@ use std::time::{Duration, Instant};
 
 /// Interval between two status requests: polling takes time from the node.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// Time limit for indexing.
-const INDEX_TIME_MAX: Duration = Duration::from_secs(600);
+/// Time limit for indexing, the vectors of the transformer for 100,000 entries included.
+const INDEX_TIME_MAX: Duration = Duration::from_secs(7_200);
+
+/// Length of a tick, in which Linux counts processor time for programs.
+const MILLISECONDS_PER_TICK: u64 = 10;
 
 /// A home, and the program that runs in it.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +185,20 @@ impl Running {
     /// Time since its start.
     pub fn age(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Processor time that the node has taken since its start.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn processor_time(&self) -> Duration {
+        let path = format!("/proc/{}/stat", self.child.id());
+        let stat = std::fs::read_to_string(path).expect("it runs");
+        // The name of the program, in brackets, may contain spaces.
+        let (_, fields) = stat.rsplit_once(')').expect("has a name");
+        let ticks = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+        Duration::from_millis(ticks * MILLISECONDS_PER_TICK)
     }
 
     /// Resident memory of the node.
