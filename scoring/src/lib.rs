@@ -23,6 +23,7 @@
 //! | [`caller_role`], [`review_namespace`] | which entries does a caller in this role prefer? |
 //! | [`relevance`] | how relevant is a text to a query, and is there an answer at all? |
 //! | [`recency`] | how recent is a day? |
+//! | [`recent_failures`] | has an entry failed here since it last helped? |
 //! | [`rank`] | in which order are the candidates of a query listed? |
 //! | [`content_scan`], [`admission`] | may an entry be retrieved at all? |
 //! | [`weak_answers`] | how far do weak answers to similar questions lower an entry? |
@@ -63,6 +64,7 @@ pub mod posterior;
 pub mod predicate;
 pub mod rank;
 pub mod recency;
+pub mod recent_failures;
 pub mod relevance;
 pub mod review_namespace;
 pub mod statement_comparison;

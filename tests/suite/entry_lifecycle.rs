@@ -15,7 +15,7 @@ use klnode_crdt::register::Register;
 use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::tally::Observation;
 use klnode_engine::{Command, DeliveredRecord};
-use klnode_query::resolve_entry;
+use klnode_query::{HitCaveat, resolve_entry};
 use klnode_scoring::status::Status;
 use klnode_server::{Limits, person_auth};
 use klnode_tests::test_engine::Node;
@@ -321,7 +321,7 @@ fn a_strangers_entry_supersedes_none_of_ours() {
         let reading = reader.at(&snapshot, node.now).unwrap();
         let found = reading.read(ours).unwrap().unwrap();
         let successors = reading.successors(&found).unwrap().into_iter();
-        successors.map(|found| found.entry).collect::<Vec<_>>()
+        successors.map(|one| one.found.entry).collect::<Vec<_>>()
     };
     assert_eq!(successors(&node), []);
     node.claim(other, supersedes(ours));
@@ -329,29 +329,45 @@ fn a_strangers_entry_supersedes_none_of_ours() {
 }
 
 #[test]
-fn a_member_whose_texts_misled_replaces_only_its_own_entries() {
+fn a_member_replaces_texts_of_others_once_its_own_texts_have_helped_here() {
     let mut team = Team::gather();
     let shared = team.shared.id;
     let ours = team.node.create_in(shared, "ours");
-    let [hers, misleading, new] =
-        ["hers", "misleading", "new"].map(|title| team.alice.create_in(shared, title));
+    let [hers, tried, new] =
+        ["hers", "tried", "new"].map(|title| team.alice.create_in(shared, title));
     team.exchange();
     team.alice.claim(new, supersedes(ours));
     team.alice.claim(new, supersedes(hers));
     team.exchange();
-    let successors = |node: &Node, of| {
+    let is_believed = |node: &Node, of| {
         let snapshot = node.engine.store().snapshot().unwrap();
         let reader = node.reader();
         let reading = reader.at(&snapshot, node.now).unwrap();
         let found = reading.read(of).unwrap().unwrap();
-        let successors = reading.successors(&found).unwrap().into_iter();
-        successors.map(|found| found.entry).collect::<Vec<_>>()
+        let successors = reading.successors(&found).unwrap();
+        let [one] = successors.as_slice() else { panic!("{successors:?}") };
+        assert_eq!(one.found.entry, new);
+        let caveats = reading.caveats(&found, None).unwrap();
+        let is_said = caveats.iter().any(|of| match of {
+            HitCaveat::SupersededBy { .. } => one.is_believed,
+            HitCaveat::ReplacementClaimed { .. } => !one.is_believed,
+            _ => false,
+        });
+        assert!(is_said, "{caveats:?}");
+        one.is_believed
     };
-    assert_eq!(successors(&team.node, ours), [new], "an untested member is believed");
-    team.node.observe(misleading, Observation::Failure);
-    assert_eq!(successors(&team.node, ours), []);
-    assert_eq!(successors(&team.node, hers), [new]);
-    assert_eq!(successors(&team.bob, ours), [new], "each node judges by its own tasks");
+    assert!(!is_believed(&team.node, ours), "nothing of hers has helped yet");
+    assert!(is_believed(&team.node, hers), "her own text is hers to replace");
+    for _ in 0..3 {
+        team.node.succeed(tried);
+    }
+    assert!(is_believed(&team.node, ours));
+    assert!(!is_believed(&team.bob, ours), "each node judges by its own tasks");
+    for _ in 0..9 {
+        team.node.observe(tried, Observation::Failure);
+    }
+    assert!(!is_believed(&team.node, ours), "her texts have misled");
+    assert!(is_believed(&team.node, hers));
 }
 
 fn supersedes(to: EntryId) -> ClaimEdit {
@@ -403,7 +419,7 @@ fn successor_claims_are_bounded_per_author_and_in_total() {
     let reader = team.node.reader();
     let reading = reader.at(&snapshot, team.node.now).unwrap();
     let found = reading.read(ours).unwrap().unwrap();
-    let successors = reading.successors(&found).unwrap().into_iter().map(|found| found.entry);
+    let successors = reading.successors(&found).unwrap().into_iter().map(|one| one.found.entry);
     let mut expected = [hers, own];
     expected.sort();
     assert_eq!(successors.collect::<Vec<_>>(), expected);

@@ -23,6 +23,8 @@ pub struct Retrieval {
     pub freshness_half_life: Days,
     /// Bonus of a pinned entry, added to the score.
     pub pin_bonus: Fraction,
+    /// Deduction for each failure on this node since the last success here.
+    pub recent_failure_penalty: Fraction,
     /// Weights of the ranking signals.
     pub weights: RetrievalWeights,
     /// Weights of the ranking signals for single workspaces, by workspace name.

@@ -355,7 +355,8 @@ pub struct Explained {
     /// The amount added because the entry is in the caller's workspace.
     #[serde(default)]
     pub place_bonus: f64,
-    /// The amount subtracted because the entry was a weak answer to similar questions.
+    /// The amount subtracted because the entry was a weak answer to similar questions, or
+    /// failed here since it last helped.
     #[serde(default)]
     pub demotion: f64,
     /// The id of the verified local entry below which this hit was placed.

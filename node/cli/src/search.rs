@@ -8,7 +8,7 @@ use super::timestamp::day;
 use super::{OutputReader, Reply, VerbError, adopted_entries, anchors, diff_query};
 use anstyle::{AnsiColor, Style};
 use hyper::Method;
-use klnode_api_types::search::{Explained, Hit, Search, SearchResponse};
+use klnode_api_types::search::{Explained, Hit, Search, SearchResponse, TOO_LONG, TOO_MANY};
 use klnode_api_types::{Task, TaskConclusion};
 use klnode_client::Client;
 use klnode_crdt::entry_ref::EntryRef;
@@ -218,7 +218,7 @@ fn context_block(answer: &SearchResponse, upstream: &[TaskConclusion]) -> String
 fn text(answer: &SearchResponse) -> String {
     let mut text = String::new();
     if answer.is_weak() && !answer.hits.is_empty() {
-        text.push_str("No sure answer. Near the topic:\n");
+        text.push_str("No sure answer. Near the topic (`klnode show CODE` prints one):\n");
     }
     for hit in &answer.hits {
         match answer.is_weak() {
@@ -282,13 +282,21 @@ fn left_out(answer: &SearchResponse, budget: Option<u32>) -> String {
     if answer.left_out.is_empty() || (answer.is_weak() && !answer.hits.is_empty()) {
         return String::new();
     }
-    let what =
-        if answer.hits.is_empty() { "found, but none fits the budget" } else { "more did not fit" };
-    let way_out = match budget {
-        Some(tokens) if answer.hits.is_empty() => format!("; --budget N, now {tokens}"),
-        _ => String::new(),
+    let count = answer.left_out.len();
+    let said = match budget {
+        Some(tokens) if answer.hits.is_empty() => {
+            format!("{count} found, but none fits the budget; --budget N, now {tokens}.")
+        }
+        _ if answer.hits.is_empty() => format!("{count} found, but none fits the budget."),
+        _ if answer.left_out.values().any(|why| why == TOO_LONG) => {
+            format!("{count} more did not fit; --budget N makes room.")
+        }
+        _ if answer.left_out.values().any(|why| why == TOO_MANY) => {
+            format!("{count} more found; -n N shows more.")
+        }
+        _ => format!("{count} more are untried; --all shows them."),
     };
-    format!("{DIM}{} {what}{way_out}.{DIM:#}\n", answer.left_out.len())
+    format!("{DIM}{said}{DIM:#}\n")
 }
 
 /// The number of untrusted hits that were hidden from a pipe, if there are no other hits.
@@ -419,7 +427,7 @@ fn put_explanation(text: &mut String, hit: &Hit, explained: &Explained) {
     }
     if explained.demotion > 0.0 {
         let demotion = explained.demotion;
-        let _ = writeln!(text, "      weak answers  subtract {demotion:.3}");
+        let _ = writeln!(text, "      weak answers and failures here  subtract {demotion:.3}");
     }
     if let Some(factor) = explained.foreign_factor {
         let _ = writeln!(text, "      foreign       times {factor:.2}");

@@ -36,7 +36,9 @@ fn screen(status: &NodeStatus) -> String {
     let addresses: String =
         status.addresses.iter().map(|address| format!("  reach  {address}\n")).collect();
     let person = match status.is_unprotected {
-        true => "  person none: the node is unprotected; run `klnode identity new`\n",
+        true => {
+            "  person none: your user account alone protects this node (see `klnode identity new`)\n"
+        }
         false => "",
     };
     let clock = status.clocks_ahead.map(clock).unwrap_or_default();
@@ -78,7 +80,7 @@ fn index(index: &IndexStatus) -> String {
         parts.push(format!("making vectors: {} of {}", rebuild.done, rebuild.total));
     }
     if let Some(of) = index.transformer.as_ref().filter(|of| of.done < of.total) {
-        parts.push(format!("{} of {} entries have the better vectors", of.done, of.total));
+        parts.push(format!("transformer: {} of {} entries done (until then, words and the built-in table find the others)", of.done, of.total));
     }
     if let Some(fault) = &index.fault {
         parts
@@ -363,7 +365,7 @@ klnode 1.2.3 is running.
   store  2 entries, 3 records in quarantine
   index  4 records behind; searches read them from the store; making vectors: 1 of 2; stalled (The embedder cannot be reached); the node retries by itself
   health 2 things need your attention: 3 records in quarantine; v m (bbbbbbbb) waits
-  person none: the node is unprotected; run `klnode identity new`
+  person none: your user account alone protects this node (see `klnode identity new`)
   reach  /ip4/10.0.0.1/tcp/4600
   peer   laptop (aaaaaaaa): connected, in sync at 1970-01-01 00:00:00 UTC
   peer   v m (bbbbbbbb): waits for `klnode peer approve`

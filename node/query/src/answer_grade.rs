@@ -9,28 +9,33 @@ use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::QueryStats;
 use klnode_scoring::relevance::answer_grade::{Grade, SHOWN_MIN, grade, probabilities};
 use klnode_scoring::relevance::fusion::SignalSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The grade of an answer and the probabilities of its candidates.
 pub(super) struct AnswerGrade {
     pub(super) grade: Grade,
     pub(super) set: SignalSet,
     pub(super) probabilities: BTreeMap<EntryId, f64>,
+    /// Candidates that another candidate replaces.
+    pub(super) replaced: BTreeSet<EntryId>,
 }
 
 impl AnswerGrade {
-    /// Grades the candidates of a question. `is_answer`: one of them reaches the threshold.
+    /// Grades the candidates of a question, without those that another one replaces. `is_answer`:
+    /// one of them reaches the threshold.
     pub(super) fn of(
         read: &[ReadCandidate],
         asked: &QueryStats,
         is_english: bool,
         is_answer: bool,
+        replaced: BTreeSet<EntryId>,
     ) -> Self {
-        let all = || read.iter().map(|read| (read.found.entry, read.relevance.score));
+        let read = || read.iter().filter(|read| !replaced.contains(&read.found.entry));
+        let all = || read().map(|read| (read.found.entry, read.relevance.score));
         let (by_all, mut probabilities) = grade_scores(all().collect(), asked.entries, asked.set);
         // An unconfirmed entry next to a confirmed one takes nothing from its lead: otherwise an
         // author could make the entries of others look doubtful by writing more.
-        let tried = read.iter().filter(|read| read.found.gate() != GateDecision::LastPlaces);
+        let tried = read().filter(|read| read.found.gate() != GateDecision::LastPlaces);
         let tried = tried.map(|read| (read.found.entry, read.relevance.score));
         let (by_tried, of_tried) = grade_scores(tried.collect(), asked.entries, asked.set);
         probabilities.extend(of_tried);
@@ -43,11 +48,11 @@ impl AnswerGrade {
         };
         if !is_english {
             // The embedders know no other language, so fewer covered words are enough.
-            let covered = read.iter().map(|read| (read.found.entry, read.relevance.coverage));
+            let covered = read().map(|read| (read.found.entry, read.relevance.coverage));
             let by_words = grade_scores(covered.collect(), asked.entries, SignalSet::Words).0;
             grade = grade.max(by_words);
         }
-        Self { grade, set: asked.set, probabilities }
+        Self { grade, set: asked.set, probabilities, replaced }
     }
 
     /// The probability that an entry answers the question, in [0, 1]; 0 for an entry that is no
@@ -56,9 +61,11 @@ impl AnswerGrade {
         self.probabilities.get(&entry).copied().unwrap_or_default()
     }
 
-    /// True if the entry hardly answers, so that its title is enough.
+    /// True if the entry hardly answers or was replaced, so that its title is enough and it comes
+    /// after the others.
     pub(super) fn is_doubtful(&self, entry: EntryId) -> bool {
-        self.set == SignalSet::Transformer && self.probability(entry) < SHOWN_MIN
+        let hardly_answers = || self.probability(entry) < SHOWN_MIN;
+        self.replaced.contains(&entry) || (self.set == SignalSet::Transformer && hardly_answers())
     }
 }
 

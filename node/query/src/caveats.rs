@@ -2,6 +2,7 @@
 
 use super::anchor_check::{AnchorCheck, FailedAtom};
 use super::search_types::HitCaveat;
+use super::supersession::Successor;
 use super::{AssessedEntry, ReadContext};
 use klnode_crdt::claims::TextSet;
 use klnode_crdt::entry_view::EntryView;
@@ -35,7 +36,7 @@ pub(super) fn own_caveats(
     found: &AssessedEntry,
     freshness: &signals::Freshness,
     looked: &AnchorCheck,
-    successors: &[AssessedEntry],
+    successors: &[Successor],
 ) -> Vec<HitCaveat> {
     let mut caveats = Vec::new();
     match found.assessment.standing.status {
@@ -45,6 +46,9 @@ pub(super) fn own_caveats(
     }
     let view = &found.view;
     caveats.extend(successors.iter().map(superseded_by));
+    if found.assessment.warns_of_failures {
+        caveats.push(HitCaveat::FailedLately);
+    }
     let contested = conflicting_registers(view);
     if !contested.is_empty() {
         caveats.push(HitCaveat::Contested(contested));
@@ -77,8 +81,12 @@ pub(super) fn own_caveats(
     caveats
 }
 
-fn superseded_by(successor: &AssessedEntry) -> HitCaveat {
-    HitCaveat::SupersededBy { entry: successor.entry, code: successor.code() }
+fn superseded_by(successor: &Successor) -> HitCaveat {
+    let (entry, code) = (successor.found.entry, successor.found.code());
+    match successor.is_believed {
+        true => HitCaveat::SupersededBy { entry, code },
+        false => HitCaveat::ReplacementClaimed { entry, code },
+    }
 }
 
 /// The registers with an edit conflict between authors.

@@ -16,6 +16,7 @@ use klnode_scoring::content_scan::Severity;
 use klnode_scoring::decay::DecayInputs;
 use klnode_scoring::posterior::Posterior;
 use klnode_scoring::rank::signals::AnchorState;
+use klnode_scoring::recent_failures;
 use klnode_scoring::status::{self, SourceTask, StatusFacts, TextAuthor, Withdrawal};
 use klnode_scoring::weak_answers::WeakAnswer;
 use klnode_store::Error;
@@ -35,6 +36,10 @@ pub struct Assessment {
     pub writer: TextAuthor,
     /// Number of observations on this node in which the shown text helped.
     pub local_successes: u32,
+    /// Failures of the shown text on this node since it last helped here, in observations.
+    pub recent_failures: f64,
+    /// True if answers warn of these failures.
+    pub warns_of_failures: bool,
     /// Number of confirmations by callers who may have read the entry here, which is no evidence.
     pub primed_confirmations: u32,
     /// The authors who confirmed that the text works.
@@ -163,6 +168,7 @@ pub(super) fn judge(
         Some(prior) => confidence.with_imported(&prior_cell(prior), ageing, &numbers.confidence),
         None => confidence,
     };
+    let recent_failures = recent_failures_of(reading, (view, row), &authors)?;
     let corroboration = foreign_gate::corroboration(reading, view, row, local_successes)?;
     let is_held = reading.is_held(seen.entry, view, author, overlay)?;
     let gate = match is_held {
@@ -174,6 +180,9 @@ pub(super) fn judge(
         standing,
         writer,
         local_successes,
+        recent_failures,
+        warns_of_failures: numbers.recent_failure_penalty > 0.0
+            && recent_failures >= recent_failures::WARNED_FROM,
         primed_confirmations: uses.primed_confirmations,
         corroboration,
         gate,
@@ -319,4 +328,19 @@ fn of_foreign_text(
         .collect();
     let posterior = confidence::confidence(&own, ageing, &reading.reader.numbers.confidence).own;
     Ok(LocalObservations { successes, posterior })
+}
+
+/// Failures of the shown text on this node since it last helped here.
+fn recent_failures_of(
+    reading: &ReadContext<'_>,
+    (view, row): (&EntryView, &ViewRow),
+    authors: &[Author<'_>],
+) -> Result<f64, Error> {
+    let is_own = |author: &&Author<'_>| author.standing == confidence::AuthorRelation::Own;
+    let own = authors.iter().filter(is_own).flat_map(|author| author.cells);
+    if own.clone().all(|cell| cell.failures.0 == 0) {
+        return Ok(0.0);
+    }
+    let since = foreign_gate::text_known_since(reading, view, row)?;
+    Ok(recent_failures::failures_since_success(own, since, reading.now.day()))
 }

@@ -65,7 +65,7 @@ pub(super) fn corroboration(
     let Some(workspace) = view.origin.as_ref().map(|origin| origin.workspace()) else {
         return Ok(Corroboration::None);
     };
-    let since = confirmable_since(reading, view, row)?;
+    let since = text_known_since(reading, view, row)?;
     let authors: BTreeSet<AuthorId> = view.text_authors().collect();
     let mut members = 0;
     for (by, counts) in &view.counts {
@@ -85,10 +85,10 @@ pub(super) fn corroboration(
     })
 }
 
-/// The first day from which a confirmation applies to the shown text. An earlier confirmation
-/// applied to an earlier text. For an edited text the day is when this node saw the edit, because
+/// The first day from which an observation applies to the shown text. An earlier one applied to an
+/// earlier text. For an edited text the day is when this node saw the edit, because
 /// the author's stamp cannot be trusted.
-fn confirmable_since(
+pub(super) fn text_known_since(
     reading: &ReadContext<'_>,
     view: &EntryView,
     row: &ViewRow,
@@ -138,7 +138,8 @@ impl ReadContext<'_> {
     }
 }
 
-fn is_trusted_author(author: &AuthorStanding, params: &Params) -> bool {
+/// Whether the texts of an author have proved themselves on this node.
+pub(super) fn is_trusted_author(author: &AuthorStanding, params: &Params) -> bool {
     let earned = &author.earned;
     earned.trust >= params.author_trust_min && earned.successes >= params.author_successes_min
 }

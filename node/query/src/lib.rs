@@ -78,7 +78,7 @@ pub use search_types::{
     AbstentionReason, AgentPlaces, Audience, Fallback, HitCaveat, SearchAnswer, SearchEngine,
     SearchHit, SearchQuery, ThreadScope,
 };
-pub use supersession::SuccessionError;
+pub use supersession::{SuccessionError, Successor};
 pub use task_outcomes::{DerivedOutcome, OUTCOMES_MAX, OutcomePeriod};
 pub use trust_report::{EvidenceDecay, TrustReport};
 pub use unentitled_claims::{ProposedCitation, is_only_proposed};

@@ -139,7 +139,8 @@ impl ReadContext<'_> {
             return Ok(false);
         }
         let takes = |old: &AssessedEntry, new: &AssessedEntry| -> Result<bool, Error> {
-            Ok(self.successors(old)?.iter().any(|successor| successor.entry == new.entry))
+            let mut successors = self.successors(old)?.into_iter();
+            Ok(successors.any(|one| one.is_believed && one.found.entry == new.entry))
         };
         Ok(!takes(one, other)? && !takes(other, one)?)
     }

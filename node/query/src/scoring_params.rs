@@ -28,6 +28,8 @@ pub struct ScoringParams {
     pub(super) admission: admission::Params,
     pub(super) signals: signals::Params,
     pub(super) rank: rank::Params,
+    /// Deduction for each failure on this node since the last success here.
+    pub(super) recent_failure_penalty: f64,
     pub(super) budget: token_budget::Params,
     pub(super) cooccurrence: cooccurrence::Params,
     pub(super) conflict: contradiction::Params,
@@ -78,6 +80,7 @@ impl ScoringParams {
             admission: admission(&config.admission, &config.confidence.weight),
             signals: signals(&config.retrieval, &config.cooccurrence),
             rank: rank(&config.retrieval),
+            recent_failure_penalty: config.retrieval.recent_failure_penalty.get(),
             budget: budget(&config.retrieval),
             cooccurrence: cooccurrence(&config.cooccurrence),
             conflict: conflict(&config.contradiction),

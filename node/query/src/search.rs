@@ -96,7 +96,7 @@ impl ReadContext<'_> {
             answer.abstained = Some(AbstentionReason::NotAsked);
             return Ok(answer);
         }
-        let (found, BestRead { read, shut, elsewhere, mut dropped }) =
+        let (found, BestRead { mut read, shut, elsewhere, mut dropped }) =
             self.find_and_read(index, question, cancel)?;
         (answer.index_lag, answer.fallback) = (found.tail_records, found.fallback.clone());
         if !found.has_words {
@@ -109,10 +109,13 @@ impl ReadContext<'_> {
         if question.is_debug {
             dropped.extend(found.shut.iter().map(|one| DroppedEntry::of(one, DropReason::Gate)));
         }
+        let replaced = self.inherit_relevance(question, &mut read)?;
         let relevances: Vec<Relevance> = read.iter().map(|read| read.relevance).collect();
         let verdict = judge(&relevances, &found.asked, &found.calibration);
         let (score, score_min) = (verdict.best, verdict.answer_min);
-        let graded = AnswerGrade::of(&read, &found.asked, found.is_english, !verdict.abstains());
+        let (is_english, is_answer) = (found.is_english, !verdict.abstains());
+        let graded = AnswerGrade::of(&read, &found.asked, is_english, is_answer, replaced);
+        answer.is_english = is_english;
         answer.grade = match graded.grade {
             Grade::Weak if question.is_strong_only => Grade::Nothing,
             grade => grade,
@@ -133,8 +136,17 @@ impl ReadContext<'_> {
         let are_places_taken = !taken.is_empty() && ranking.placed.is_empty();
         dropped.extend(taken);
         if answer.grade == Grade::Weak {
-            // The titles of the best, and the others as near misses for those who ask.
+            // The titles of the most relevant, and the others as near misses for those who ask. The
+            // same question gets the same titles again: nobody has judged a text yet.
+            ranking.placed.sort_by(|a, b| {
+                b.candidate.signals.semantic.total_cmp(&a.candidate.signals.semantic)
+            });
             let rest = ranking.placed.split_off(ranking.placed.len().min(WEAK_TITLES_MAX));
+            dropped.extend(rest.iter().map(|placed| DroppedEntry {
+                entry: placed.candidate.entry,
+                relevance: placed.candidate.signals.semantic,
+                reason: DropReason::LeftOut(OmissionReason::TooMany),
+            }));
             ranking.nearest.splice(0..0, rest.iter().map(|placed| placed.candidate));
         }
         let contradicting_pairs =
@@ -151,8 +163,12 @@ impl ReadContext<'_> {
             read: &read,
             contradicting_pairs: &contradicting_pairs,
             successions: &successions,
+            graded: &graded,
         };
-        let asked = (&answer.sketch, score_min);
+        let asked = match answer.grade {
+            Grade::Weak => (&QuerySketch::default(), score_min),
+            Grade::Nothing | Grade::Strong => (&answer.sketch, score_min),
+        };
         let order = self.arrange(ranking.placed, &rules, question, asked);
         let ResultOrder { chosen, listed, demotions } = order;
         ranking.placed = chosen;
@@ -269,6 +285,7 @@ impl ReadContext<'_> {
             rebuild,
             is_weak: false,
             first_title: None,
+            is_english: true,
             sketch: QuerySketch::default(),
         }
     }

@@ -192,6 +192,8 @@ pub enum HitCaveat {
     Unchecked,
     /// The only value of these registers is dated ahead of this node's clock.
     Early(Vec<&'static str>),
+    /// The entry failed on this node since it last helped here.
+    FailedLately,
     /// The entry comes from a task that failed.
     FailedWork,
     /// The entry comes from a task that was abandoned.
@@ -223,6 +225,12 @@ pub enum HitCaveat {
     SupersededBy {
         entry: EntryId,
         /// The citation code of the successor.
+        code: String,
+    },
+    /// A member says that another entry supersedes this one, and has not earned this node's trust.
+    ReplacementClaimed {
+        entry: EntryId,
+        /// The citation code of the entry that is said to supersede this one.
         code: String,
     },
     /// Number of further entries that were merged into this one as duplicates.
@@ -274,12 +282,16 @@ impl fmt::Display for HitCaveat {
                 write!(out, "dated ahead of this node's clock: {}", registers.join(", "))
             }
             Self::Unchecked => out.write_str("its predicates were not checked"),
+            Self::FailedLately => out.write_str("failed here since it last helped"),
             Self::FailedWork => out.write_str("from work that failed"),
             Self::AbandonedWork => out.write_str("from work that was abandoned"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
             Self::ContradictedBy { code, .. } => write!(out, "contradicted by {code}"),
             Self::MoreContradict(count) => write!(out, "contradicted by {count} more"),
             Self::SupersededBy { code, .. } => write!(out, "superseded by {code}"),
+            Self::ReplacementClaimed { code, .. } => {
+                write!(out, "a member says that {code} supersedes it (not confirmed here)")
+            }
             Self::Merged(count) => write!(out, "stands for {count} more that say the same"),
             Self::Proposals(1) => out.write_str("1 proposal by others"),
             Self::Proposals(count) => write!(out, "{count} proposals by others"),
@@ -323,7 +335,8 @@ pub struct SearchHit {
     pub role_bonus: f64,
     /// Added to the score because the entry is in the caller's workspace.
     pub place_bonus: f64,
-    /// Subtracted from the ordering score because the entry answered similar questions weakly.
+    /// Subtracted from the ordering score because the entry answered similar questions
+    /// weakly, or failed here since it last helped.
     pub demotion: f64,
     /// The form in which the entry is shown, from one line to the full content.
     pub form: EntryForm,
@@ -414,6 +427,8 @@ pub struct SearchAnswer {
     /// The first title of an answer graded weak, if it counts as a prediction error. Its text is
     /// not served.
     pub first_title: Option<EntryId>,
+    /// False if the question is in a language that the embedders do not know.
+    pub is_english: bool,
     /// The hashes of the question's informative words, to recognise similar questions later.
     pub sketch: QuerySketch,
 }

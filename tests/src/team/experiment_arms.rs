@@ -102,6 +102,9 @@ const RELEVANCE_ONLY: Settings = &[
     ("tuning.retrieval.weights.cooccurrence", "0.0"),
 ];
 
+/// Without the penalty, and without the warning that comes with it.
+const FAILURES: Settings = &[("tuning.retrieval.recent_failure_penalty", "0.0")];
+
 fn arm(name: &'static str, settings: &[Settings], without: &[Practice]) -> Arm {
     let settings = settings.iter().flat_map(|of| of.iter().copied()).collect();
     Arm { name, order: HitOrder::Judged, settings, without: without.to_vec() }
@@ -138,7 +141,7 @@ impl Arm {
             Anchors, Confirmation, Gate, Hostility, Maintenance, Sampling, Supersession,
         };
         let every = [Anchors, Confirmation, Gate, Maintenance, Sampling, Supersession];
-        let off = [DECAY, TRUST, HOP, FOREIGN, STATUS, ARCHIVE, RELEVANCE_ONLY];
+        let off = [DECAY, TRUST, HOP, FOREIGN, STATUS, ARCHIVE, FAILURES, RELEVANCE_ONLY];
         vec![
             Self::defaults(),
             arm(Self::SILENT, &[], &[Hostility]),
@@ -157,6 +160,7 @@ impl Arm {
             arm("no maintenance", &[], &[Maintenance]),
             arm("no independent confirmation", &[], &[Confirmation]),
             arm("no supersession", &[], &[Supersession]),
+            arm("no recent failures", &[FAILURES], &[]),
             arm("all off", &off, &every),
             Self::plain(),
             baseline("newest first", HitOrder::Newest),

@@ -41,7 +41,8 @@ pub(super) struct Offer {
     pub(super) tokens: u32,
     /// The shown confidence; `None` from a baseline, which has none.
     pub(super) confidence: Option<f64>,
-    /// A warning says that an anchor is broken or that another entry replaces this one.
+    /// A warning says that an anchor is broken, that another entry replaces this one or that it
+    /// failed lately.
     pub(super) has_warning: bool,
     pub(super) author: Option<AuthorId>,
     pub(super) text: Digest,
@@ -244,7 +245,10 @@ impl Desk {
 
 fn judged(hit: &SearchHit) -> Offer {
     let is_warning = |caveat: &HitCaveat| {
-        matches!(caveat, HitCaveat::Broken { .. } | HitCaveat::SupersededBy { .. })
+        matches!(
+            caveat,
+            HitCaveat::Broken { .. } | HitCaveat::SupersededBy { .. } | HitCaveat::FailedLately
+        )
     };
     Offer {
         entry: hit.found.entry,

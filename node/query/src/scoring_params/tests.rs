@@ -150,6 +150,7 @@ const ROWS: &[Row] = &[
     row!("tuning.retrieval.executor_budget_tokens=201", numbers.budget.tokens_max_executor),
     row!("tuning.retrieval.freshness_half_life=92 days", numbers.signals.freshness_half_life_days),
     row!("tuning.retrieval.pin_bonus=0.17", numbers.rank.pin_bonus),
+    row!("tuning.retrieval.recent_failure_penalty=0.07", numbers.recent_failure_penalty),
     row!("tuning.retrieval.weights.semantic=0.35", weights.semantic),
     row!("tuning.retrieval.weights.thompson=0.23", weights.thompson),
     row!("tuning.retrieval.weights.freshness=0.18", weights.freshness),

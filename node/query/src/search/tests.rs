@@ -171,6 +171,7 @@ fn answered(
     let answering = &PassageFinder::new(&terms, None, None);
     let (listed, demotions) = (order, &demotions);
     let graded = &AnswerGrade {
+        replaced: BTreeSet::new(),
         grade: Grade::Strong,
         set: SignalSet::Table,
         probabilities: BTreeMap::new(),

@@ -446,7 +446,8 @@ fn links(
         let klnode_api_types::EntryIdentity { id, code } = entry_identity(Some(reading), link.to);
         links.push(klnode_api_types::EntryLink { relation: relation.to_owned(), id, code });
     }
-    for successor in reading.successors(found)? {
+    let believed = reading.successors(found)?.into_iter().filter(|of| of.is_believed);
+    for successor in believed.map(|of| of.found) {
         let (id, code) = (successor.entry.to_string(), successor.code());
         links.push(klnode_api_types::EntryLink { relation: "superseded_by".into(), id, code });
     }

@@ -221,7 +221,10 @@ pub(crate) fn answer(
         hits: hits.collect(),
         grade: answer.grade.name().to_owned(),
         abstained: answer.abstained.is_some(),
-        reason: answer.abstained.as_ref().map(|why| reason(why, search, answer.withheld)),
+        reason: answer.abstained.as_ref().map(|why| match answer.is_english {
+            true => reason(why, search, answer.withheld),
+            false => reason(why, search, answer.withheld) + OTHER_LANGUAGE,
+        }),
         nearest: nearest.collect(),
         fallback,
         left_out: left_out.collect(),
@@ -240,6 +243,10 @@ pub(crate) fn answer(
 fn owned(named: [(&'static str, f64); 6]) -> BTreeMap<String, f64> {
     named.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
+
+/// Added to the reason why a question in another language has no answer.
+const OTHER_LANGUAGE: &str =
+    " klnode compares meanings in English only; ask in the words of the entry.";
 
 fn reason(abstained: &AbstentionReason, search: &Search, withheld: usize) -> String {
     match abstained {
@@ -386,16 +393,26 @@ fn explained(
 }
 
 fn gate_reason(hit: &klnode_query::SearchHit) -> String {
-    let assessment = &hit.found.assessment;
-    match (hit.found.gate(), assessment.corroboration) {
-        _ if !hit.found.is_foreign() => "your own entry".into(),
+    match hit.found.is_foreign() {
+        true => foreign_gate_reason(hit.found.gate(), hit.found.assessment.corroboration),
+        false => "your own entry".into(),
+    }
+}
+
+/// Why the gate decides so about the entry of another author.
+fn foreign_gate_reason(gate: GateDecision, corroboration: Corroboration) -> String {
+    match (gate, corroboration) {
         (_, Corroboration::Here(times)) => format!("worked on this node {times} times"),
         (_, Corroboration::Members(count)) => format!("confirmed by {count} trusted members"),
         (GateDecision::Open, Corroboration::None) => {
             "untried, by a member whose other texts helped on this node".into()
         }
-        (GateDecision::LastPlaces, _) => "by a member and untried: last places only".into(),
-        _ => "by a non-member and untried: shown only with `all`".into(),
+        (GateDecision::LastPlaces, Corroboration::None) => {
+            "by a member and untried: last places only".into()
+        }
+        (GateDecision::Shut, Corroboration::None) => {
+            "by a non-member and untried: shown only with `all`".into()
+        }
     }
 }
 
@@ -428,5 +445,20 @@ mod tests {
             "No relevant entries that may be served automatically (best score 0.00, threshold \
              0.27)."
         );
+    }
+
+    #[test]
+    fn the_reason_of_the_gate_names_what_opened_it() {
+        use Corroboration::{Here, Members, None};
+        use GateDecision::{LastPlaces, Open, Shut};
+        for (gate, corroboration, expect) in [
+            (Open, Here(2), "worked on this node 2 times"),
+            (Open, Members(3), "confirmed by 3 trusted members"),
+            (Open, None, "untried, by a member whose other texts helped on this node"),
+            (LastPlaces, None, "by a member and untried: last places only"),
+            (Shut, None, "by a non-member and untried: shown only with `all`"),
+        ] {
+            assert_eq!(foreign_gate_reason(gate, corroboration), expect);
+        }
     }
 }
