@@ -82,7 +82,7 @@ pub(super) struct Runner {
     copies: BTreeMap<usize, Disk>,
     /// Nodes whose disk fails intermittently.
     failing: BTreeSet<usize>,
-    outside: BTreeSet<usize>,
+    pub(super) outside: BTreeSet<usize>,
     /// The step at which the owner last removed each node that it has not taken back.
     pub(super) removed_at: BTreeMap<usize, usize>,
     /// Playbooks that were written.
