@@ -333,8 +333,9 @@ fn a_member_replaces_texts_of_others_once_its_own_texts_have_helped_here() {
     let mut team = Team::gather();
     let shared = team.shared.id;
     let ours = team.node.create_in(shared, "ours");
-    let [hers, tried, new] =
-        ["hers", "tried", "new"].map(|title| team.alice.create_in(shared, title));
+    let [hers, new] = ["hers", "new"].map(|title| team.alice.create_in(shared, title));
+    let others = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+        .map(|title| team.alice.create_in(shared, title));
     team.exchange();
     team.alice.claim(new, supersedes(ours));
     team.alice.claim(new, supersedes(hers));
@@ -358,13 +359,13 @@ fn a_member_replaces_texts_of_others_once_its_own_texts_have_helped_here() {
     };
     assert!(!is_believed(&team.node, ours), "nothing of hers has helped yet");
     assert!(is_believed(&team.node, hers), "her own text is hers to replace");
-    for _ in 0..3 {
-        team.node.succeed(tried);
+    for tried in &others[..3] {
+        team.node.succeed(*tried);
     }
     assert!(is_believed(&team.node, ours));
     assert!(!is_believed(&team.bob, ours), "each node judges by its own tasks");
-    for _ in 0..9 {
-        team.node.observe(tried, Observation::Failure);
+    for misleading in &others[3..] {
+        team.node.observe(*misleading, Observation::Failure);
     }
     assert!(!is_believed(&team.node, ours), "her texts have misled");
     assert!(is_believed(&team.node, hers));

@@ -338,16 +338,21 @@ impl Runner {
     }
 
     /// Authors whose records a node may lack of a released entry without a stored refusal: authors
-    /// it blocks, for an entry that passes in one direction only. Such entries' third-party records
-    /// are not compared, and a comparison at the moment when only one side had the new state takes
-    /// the refusal for that of a removed record. Unblocking reads everything again (seed 510096).
+    /// that it blocks, or knows as removed, for an entry that passes in one direction only. Such
+    /// entries' third-party records are not compared, and a comparison at the moment when only one
+    /// side had the new state takes the refusal for that of a removed record. Unblocking and
+    /// reinstatement read everything again (seeds 510096 and 600188).
     fn excused_authors(&mut self, from: usize, to: usize, entry: EntryId) -> BTreeSet<AuthorId> {
         if self.nodes.is_released(to, from, entry) {
             return BTreeSet::new();
         }
+        let shared = self.nodes.membership(to).workspaces.remove(&self.team);
+        let removed = shared.map(|shared| shared.charter.removed).unwrap_or_default();
         let authors: Vec<AuthorId> =
             (0..self.nodes.count()).map(|at| self.nodes.author(at)).collect();
-        authors.into_iter().filter(|author| self.nodes.is_blocked(to, *author)).collect()
+        let is_excused =
+            |author: &AuthorId| removed.contains_key(author) || self.nodes.is_blocked(to, *author);
+        authors.into_iter().filter(is_excused).collect()
     }
 
     /// Describes the authors of these records.
