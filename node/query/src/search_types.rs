@@ -282,7 +282,7 @@ impl fmt::Display for HitCaveat {
                 write!(out, "dated ahead of this node's clock: {}", registers.join(", "))
             }
             Self::Unchecked => out.write_str("its predicates were not checked"),
-            Self::FailedLately => out.write_str("failed here since it last helped"),
+            Self::FailedLately => out.write_str("failed here and has not helped since"),
             Self::FailedWork => out.write_str("from work that failed"),
             Self::AbandonedWork => out.write_str("from work that was abandoned"),
             Self::CompetesWith { code, why, .. } => write!(out, "competes with {code}: {why}"),
