@@ -209,7 +209,9 @@ fn without_a_key_all_verbs_work_and_the_node_reports_it() {
     assert!(told(&invited).contains("klnode peer join"), "{}", told(&invited));
     assert!(told(&invited).contains("`klnode identity new`"), "{}", told(&invited));
     printed(&home.type_in(&["workspace", "new", "team"]));
-    assert!(printed(&home.type_in(&["status"])).contains("unprotected"));
+    assert!(
+        printed(&home.type_in(&["status"])).contains("your user account alone protects this node")
+    );
     assert_eq!(says_of_person(&home)["verdict"], "warn");
     let none = home.type_in(&["identity", "show"]);
     assert_eq!(none.status.code(), Some(1));
@@ -255,7 +257,8 @@ fn with_a_key_a_running_node_opens_only_to_its_passphrase() {
     refused(&home.with("wrong", &["peer", "invite", "--mine"]), "the passphrase is wrong");
     // Unprotected verbs need no key.
     for verb in [&["peer", "list"][..], &["workspace", "list"], &["status"], &["peer", "sync"]] {
-        assert!(!printed(&home.type_in(verb)).contains("unprotected"));
+        let said = printed(&home.type_in(verb));
+        assert!(!said.contains("unprotected") && !said.contains("alone protects"), "{said}");
     }
     assert_eq!(says_of_person(&home)["verdict"], "ok");
     let invited = home.with("right", &["peer", "invite", "--mine", "--json"]);
