@@ -137,7 +137,7 @@ impl ReadContext<'_> {
         dropped.extend(taken);
         if answer.grade == Grade::Weak {
             // The titles of the most relevant, and the others as near misses for those who ask. The
-            // same question gets the same titles again: nobody has judged a text yet.
+            // same question gets the same titles again: the caller has read no text that it could judge.
             ranking.placed.sort_by(|a, b| {
                 b.candidate.signals.semantic.total_cmp(&a.candidate.signals.semantic)
             });
