@@ -128,6 +128,53 @@ fn answers_are_strong_weak_or_nothing() {
 }
 
 #[test]
+fn a_program_gets_text_in_proportion_to_the_probability_of_a_hit() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let node = start_node(home, "transformer");
+    add_notes(home);
+    let steps = (1..=12).map(|step| format!(" Step {step}: tell the owner of the shift."));
+    let steps: String = steps.collect();
+    for (title, first) in [
+        (
+            "Database failover in Dublin",
+            "To fail over the database in Dublin, promote the replica.",
+        ),
+        ("Database failover in Oslo", "To fail over the database in Oslo, promote the replica."),
+        ("Printer on the third floor", "To reset the printer, hold the green button."),
+    ] {
+        let content = format!("{first}{steps}");
+        done(home, &["add", "--title", title, "--content", &content, "--evidence", "doc:notes"]);
+    }
+    wait_for_vectors(home);
+    let hits = |words: &[&str]| json(home, words)["hits"].as_array().unwrap().clone();
+    let probability = |hit: &Value| hit["probability"].as_f64().unwrap();
+
+    // One of two similar notes answers, so each is shown with its best passage only.
+    let shared = hits(&["search", "how do we fail over the database?"]);
+    assert!(shared.iter().all(|hit| probability(hit) < 0.5), "{shared:?}");
+    assert!(shared.len() >= 2, "{shared:?}");
+    for hit in &shared[..2] {
+        let content = text(&hit["content"]);
+        assert!(content.contains("fail over") && !content.contains("Step 12"), "{shared:?}");
+    }
+
+    let sure = hits(&["search", "how do I reset the printer?"]);
+    assert!(probability(&sure[0]) >= 0.5, "{sure:?}");
+    assert!(text(&sure[0]["content"]).contains("Step 12"), "the whole text: {sure:?}");
+
+    // Titles that hardly answer are left out, unless the program asks for more hits than usual.
+    let keys = ["search", "when do the signing keys rotate?"];
+    let few = hits(&keys);
+    assert_eq!(few.len(), 1, "{few:?}");
+    let more = hits(&[keys[0], keys[1], "-n", "8"]);
+    assert!(more.len() > 1 && more[0]["id"] == few[0]["id"], "{more:?}");
+    let said = printed(&run(home, &keys));
+    assert!(said.contains(" more found; -n N shows more."), "{said}");
+    node.stop();
+}
+
+#[test]
 fn a_weak_answer_is_a_few_titles_and_hooks_and_prompts_get_none() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();

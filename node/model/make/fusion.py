@@ -185,7 +185,7 @@ def calibration_error(p, y, bins=10):
 
 
 def mention_min(entries):
-    return 0.33 + 0.05 * np.log10(max(entries, 1))
+    return 0.25 + 0.07 * np.log10(max(entries, 1))
 
 
 class Graded:

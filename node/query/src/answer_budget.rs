@@ -15,7 +15,7 @@ use klnode_crdt::entry_type::EntryType;
 use klnode_crdt::ids::{AuthorId, EntryId, TaskId};
 use klnode_scoring::rank::{self, Ranking};
 use klnode_scoring::relevance::answer_grade::Grade;
-use klnode_scoring::token_budget::{self, BudgetItem, Coverage, EntryForm, Tier};
+use klnode_scoring::token_budget::{self, BudgetItem, Coverage, EntryForm, OmissionReason, Tier};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of near misses in an answer.
@@ -74,7 +74,8 @@ impl ReadContext<'_> {
         relations: &HitRelations<'_>,
     ) {
         let (numbers, contradicting_pairs) = (&self.reader.numbers, relations.contradicting_pairs);
-        let placed = eligible(question, ranking, contradicting_pairs);
+        let mut placed = eligible(question, ranking, contradicting_pairs);
+        let unlikely = self.take_unlikely(question, &mut placed, relations);
         let item = |placed: &&rank::RankedEntry| {
             let read = read.get(&placed.candidate.entry)?;
             let kind = match question.audience {
@@ -135,12 +136,15 @@ impl ReadContext<'_> {
             // Unconfirmed entries get no more space than they need.
             let is_tried = |item: &BudgetItem| !item.is_untried;
             let may_grow = |entry| {
-                let is_shown = form_max(entry) > EntryForm::Line;
+                let is_shown =
+                    form_max(entry) > EntryForm::Line && relations.graded.may_lengthen(entry);
                 is_shown && items.iter().filter(|item| item.entry == entry).all(is_tried)
             };
             fitted = token_budget::lengthen(fitted, tokens_max, may_grow, tokens);
         }
         answer.tokens = fitted.tokens;
+        let too_many = |entry| (entry, OmissionReason::TooMany);
+        answer.left_out.splice(0..0, unlikely.into_iter().map(too_many));
         answer.left_out.splice(0..0, fitted.left_out);
         let costs: Vec<u32> = fitted.shown.iter().map(|of| tokens(of.entry, of.form)).collect();
         // Only now it is known which entries are listed.
@@ -158,6 +162,37 @@ impl ReadContext<'_> {
             let hit = hit(*placed, read, shown.form, bonus(shown.entry), caveats);
             answer.hits.push(SearchHit { tokens, demotion, probability, body, section, ..hit });
         }
+    }
+}
+
+impl ReadContext<'_> {
+    /// Removes the hits that a program should not pay for, unless it asked for more hits than usual.
+    /// The first hit and an entry that contradicts another one stay.
+    fn take_unlikely(
+        &self,
+        question: &SearchQuery,
+        placed: &mut Vec<&rank::RankedEntry>,
+        relations: &HitRelations<'_>,
+    ) -> Vec<EntryId> {
+        let asks_for_more = question.hits_max > self.reader.numbers.hits_default();
+        if question.audience != Audience::Gated || asks_for_more {
+            return Vec::new();
+        }
+        let contradicts = |entry| {
+            relations.contradicting_pairs.iter().any(|of| of.one == entry || of.two == entry)
+        };
+        let first = placed.first().map(|first| first.candidate.entry);
+        let mut unlikely = Vec::new();
+        placed.retain(|placed| {
+            let entry = placed.candidate.entry;
+            let is_kept =
+                first == Some(entry) || contradicts(entry) || !relations.graded.is_unlikely(entry);
+            if !is_kept {
+                unlikely.push(entry);
+            }
+            is_kept
+        });
+        unlikely
     }
 }
 

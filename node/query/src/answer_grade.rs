@@ -7,7 +7,9 @@ use super::foreign_gate::GateDecision;
 use super::read_candidate::ReadCandidate;
 use klnode_crdt::ids::EntryId;
 use klnode_scoring::relevance::QueryStats;
-use klnode_scoring::relevance::answer_grade::{Grade, SHOWN_MIN, grade, probabilities};
+use klnode_scoring::relevance::answer_grade::{
+    Grade, LENGTHENED_MIN, LISTED_MIN, SHOWN_MIN, grade, probabilities,
+};
 use klnode_scoring::relevance::fusion::SignalSet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,6 +68,21 @@ impl AnswerGrade {
     pub(super) fn is_doubtful(&self, entry: EntryId) -> bool {
         let hardly_answers = || self.probability(entry) < SHOWN_MIN;
         self.replaced.contains(&entry) || (self.set == SignalSet::Transformer && hardly_answers())
+    }
+
+    /// True if a program does not pay for the title of the entry in a strong answer. The note that an
+    /// entry was replaced is worth its title.
+    pub(super) fn is_unlikely(&self, entry: EntryId) -> bool {
+        self.set == SignalSet::Transformer
+            && self.grade == Grade::Strong
+            && !self.replaced.contains(&entry)
+            && self.probability(entry) < LISTED_MIN
+    }
+
+    /// True if the rest of the budget may show more of the entry than its best passage. Half of the
+    /// questions without an answer get a strong answer as well, mostly with lower probabilities.
+    pub(super) fn may_lengthen(&self, entry: EntryId) -> bool {
+        self.set != SignalSet::Transformer || self.probability(entry) >= LENGTHENED_MIN
     }
 }
 

@@ -9,10 +9,15 @@
 use super::fusion::{SignalSet, mention_min};
 
 /// Smallest probability of the best hit of a strong answer, with vectors and with words alone.
-const STRONG_MIN: f64 = 0.245;
+const STRONG_MIN: f64 = 0.22;
 const STRONG_MIN_WORDS: f64 = 0.19;
 /// Smallest probability of a hit whose text a strong answer shows; others are reduced to a title.
 pub const SHOWN_MIN: f64 = 0.08;
+/// Smallest probability of a hit whose title a strong answer lists for a program.
+pub const LISTED_MIN: f64 = 0.02;
+/// Smallest probability of a hit that a strong answer shows with more than its best passage: it
+/// answers more likely than not.
+pub const LENGTHENED_MIN: f64 = 0.5;
 /// Maximum number of titles in a weak answer.
 pub const WEAK_TITLES_MAX: usize = 3;
 

@@ -75,7 +75,7 @@ pub fn mention_min(entries: u64, set: SignalSet) -> f64 {
     let (one, per_tenfold) = match set {
         SignalSet::Words => (0.07, 0.04),
         SignalSet::Table => (0.40, 0.045),
-        SignalSet::Transformer => (0.33, 0.05),
+        SignalSet::Transformer => (0.25, 0.07),
     };
     one + per_tenfold * (entries.clamp(1, ENTRIES_MAX) as f64).log10()
 }
