@@ -2,7 +2,8 @@
 //! it.
 //!
 //! `cargo bench -p klnode-tests --bench hooks [-- EVENT] [-- SIZE]` runs all events, or those whose
-//! name contains EVENT, with stores of SIZE entries.
+//! name contains EVENT, with stores of SIZE entries. The transformer embeds a store first, which takes
+//! an hour for 100,000 entries.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -36,7 +37,7 @@ fn main() {
             let (mut times, spoken) = calls(place, &texts, event);
             let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|of| percentile(&mut times, of));
             let what = format!("hook {event} with {size}, {spoken} of {CALLS} spoke");
-            println!("{what:<44} {p50:>6.2} ms {p95:>6.2} ms {p99:>6.2} ms   p95 below 15");
+            println!("{what:<44} {p50:>6.2} ms {p95:>6.2} ms {p99:>6.2} ms   p95 at most 40");
         }
     }
 }

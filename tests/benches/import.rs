@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
 use klnode_tests::bench_timing::bench_arguments;
-use klnode_tests::benchmark_node::Place;
+use klnode_tests::benchmark_node::{Place, STATIC};
 use klnode_tests::sample_texts::Texts;
 use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn main() {
     let home = folder.path().join("home");
     std::fs::create_dir(&home).expect("a home");
     let place = Place::new(PROGRAM, &home);
-    let _node = place.start(&[]);
+    let _node = place.start(&[STATIC]);
     println!("{:<44} {:>12}   goal", "what", "measured");
     let start = Instant::now();
     let mut import = place.command();

@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
 use klnode_tests::bench_timing::{bench_arguments, percentile};
-use klnode_tests::benchmark_node::Place;
+use klnode_tests::benchmark_node::{Place, STATIC};
 use klnode_tests::sample_texts::Texts;
 use klnode_tests::test_engine::Seeded;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn main() {
     let home = tempfile::tempdir().expect("a folder");
     let place = Place::new(PROGRAM, home.path());
     // Automatic maintenance is postponed, so that only the measured pass runs.
-    let node = place.start(&["tuning.maintenance.check_interval=1 day"]);
+    let node = place.start(&[STATIC, "tuning.maintenance.check_interval=1 day"]);
     place.fill(&lines(&texts, size));
     println!("{:<58} {:>12}   goal", "what", "measured");
     let mut random = Seeded(size as u64);

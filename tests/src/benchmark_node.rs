@@ -18,6 +18,9 @@ const INDEX_TIME_MAX: Duration = Duration::from_secs(7_200);
 /// Length of a tick, in which Linux counts processor time for programs.
 const MILLISECONDS_PER_TICK: u64 = 10;
 
+/// Setting of a node that searches without the transformer.
+pub const STATIC: &str = "embedder.kind=static";
+
 /// A home, and the program that runs in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
@@ -66,10 +69,11 @@ impl<'a> Place<'a> {
         Self { program, home }
     }
 
-    /// The program, ready for a verb.
+    /// The program, ready for a verb. It has the transformer, like the program that users run.
     pub fn command(&self) -> Command {
         let mut command = Command::new(self.program);
-        command.env_clear().arg("--home").arg(self.home).stdin(Stdio::null());
+        command.env_clear().env("KLNODE_TEST_TRANSFORMER", "1");
+        command.arg("--home").arg(self.home).stdin(Stdio::null());
         command
     }
 
@@ -102,8 +106,16 @@ impl<'a> Place<'a> {
     /// # Panics
     /// If the node refuses it.
     pub fn post(&self, path: &str, body: &Value) -> Value {
+        self.send("POST", path, body)
+    }
+
+    /// Sends a request with a body on a new connection.
+    ///
+    /// # Panics
+    /// If the node refuses it.
+    pub fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let headers = [("Content-Type", "application/json")];
-        let answer = ask(self.connect(), "POST", path, &headers, body.to_string().as_bytes());
+        let answer = ask(self.connect(), method, path, &headers, body.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.text());
         answer.json()
     }
