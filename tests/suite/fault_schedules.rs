@@ -85,7 +85,7 @@ fn a_smaller_plan_has_a_part_of_the_steps() {
 }
 
 /// Past failures, minimised: description, seed, number of nodes, steps.
-const ONCE_WRONG: [(&str, u64, usize, &[Step]); 10] = [
+const ONCE_WRONG: [(&str, u64, usize, &[Step]); 11] = [
     (
         "an old copy is restored, and the reader starts again for another reason",
         38,
@@ -258,11 +258,59 @@ const ONCE_WRONG: [(&str, u64, usize, &[Step]); 10] = [
             Step::Restore(3, true),
         ],
     ),
+    (
+        "a removed node becomes an older copy, and later a peer releases what the node had relayed",
+        601_312,
+        5,
+        &[
+            Step::Noise(179, 20, 25),
+            Step::Add(2),
+            Step::Add(2),
+            Step::Pass(409),
+            Step::Member(24_436),
+            Step::Pass(370),
+            Step::Add(0),
+            Step::Add(1),
+            Step::Pass(345),
+            Step::Add(4),
+            Step::Member(56_016),
+            Step::Pass(204),
+            Step::Pass(309),
+            Step::Add(1),
+            Step::Add(0),
+            Step::Pass(900),
+            Step::Pass(350),
+            Step::Add(1),
+            Step::Pass(900),
+            Step::Pass(3_674),
+            Step::Add(2),
+            Step::Pass(189),
+            Step::Pass(1_705),
+            Step::Copy(1),
+            Step::Pass(181),
+            Step::Edit(0, 43_400),
+            Step::Pass(487),
+            Step::Archive(1, 22_547),
+            Step::Observe(2, 0),
+            Step::Pass(900),
+            Step::Pass(160),
+            Step::Remove(35_780),
+            Step::Pass(408),
+            Step::Member(48_501),
+            Step::Pass(469),
+            Step::Pass(380),
+            Step::Heal,
+            Step::Pass(191),
+            Step::Pass(250),
+            Step::Restore(1, true),
+        ],
+    ),
 ];
 
 /// Past failing seeds that could hardly be minimised: records were sent after all nodes were equal;
-/// in the last one the oracle required a refusal that was correctly no longer kept.
-const ONCE_WRONG_WHOLE: [u64; 3] = [450_870, 452_723, 510_096];
+/// the oracle required a refusal that was correctly no longer kept; and the whole of the last plan
+/// above, which also failed in another way.
+const ONCE_WRONG_WHOLE: [u64; 4] = [450_870, 452_723, 510_096, 601_312];
 
 #[test]
 fn past_failing_schedules_pass() {

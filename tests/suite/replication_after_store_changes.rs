@@ -198,3 +198,30 @@ fn a_restored_node_recovers_its_records_despite_a_failed_write_of_its_peer() {
         assert_eq!(nodes.digests(1, entry), held, "after {calls} calls");
     }
 }
+
+/// The peer withholds relayed records from a restored node, and then releases their entry for the
+/// first time. As the entry passes in one direction only, no comparison covers them.
+#[test]
+fn a_restored_node_recovers_relayed_records_that_its_peer_releases_later() {
+    let mut nodes = Cluster::new(105, 3, Knobs::calm());
+    let team = nodes.found(&[0, 1, 2]);
+    nodes.pair(0, 1, false);
+    nodes.pair(1, 2, false);
+    let mut types = BTreeSet::new();
+    nodes.set_egress(0, 1, |filter| types = std::mem::take(&mut filter.types));
+    nodes.pass(REST_MS);
+    let copy = nodes.disk(1);
+    let entry = nodes.create(2, in_workspace(team, "relayed"));
+    nodes.pass(REST_MS);
+    let held = nodes.digests(0, entry);
+    assert_eq!((held.len(), nodes.is_released(0, 1, entry)), (1, false));
+    nodes.part(2);
+    nodes.crash(1);
+    nodes.restart_on(1, copy);
+    nodes.pass(REST_MS);
+    assert!(nodes.digests(1, entry).is_empty(), "its peer withholds the record");
+    nodes.set_egress(0, 1, |filter| filter.types = types);
+    nodes.pass(REST_MS);
+    assert_eq!(nodes.digests(1, entry), held);
+    assert!(nodes.is_equal(0, 1) && nodes.is_equal(1, 0));
+}

@@ -266,6 +266,11 @@ impl Oracle {
         }
     }
 
+    /// Whether an older copy ever replaced a home.
+    pub(super) fn was_replaced(&self, at: usize) -> bool {
+        self.lives.contains_key(&at)
+    }
+
     /// Lowest and highest number of a node's observations that may be stored for an entry.
     pub(super) fn bounds(&self, entry: EntryId, by: usize) -> (u64, u64) {
         let Some(history) = self.entries.get(&entry) else { return (0, 0) };

@@ -104,6 +104,21 @@ fn records_a_peer_delivered_are_queued_for_it_if_it_may_have_lost_them() {
 }
 
 #[test]
+fn a_first_release_queues_withheld_records_again_and_offers_no_others_back() {
+    let (mut node, peer) = (engine(), key(9).author());
+    let (lost, kept) = (observation(OTHER), observation(10));
+    bring(&mut node, vec![lost.clone()], peer);
+    // The peer may have lost the first record; it delivers the second one afterwards.
+    note(&mut node, PeerCommand::Reread(peer));
+    bring(&mut node, vec![kept], peer);
+    note(&mut node, PeerCommand::Release(peer, entry(), true));
+    let snapshot = node.store().snapshot().unwrap();
+    let outbox: Vec<_> = snapshot.outbox(peer, 1).unwrap().map(Result::unwrap).collect();
+    let rows = [OutboxTarget::Opened(entry()), OutboxTarget::Returned(lost.digest())];
+    assert_eq!(outbox, [(2, rows[0]), (3, rows[1])], "after the row that was withheld");
+}
+
+#[test]
 fn only_retractions_and_tombstones_take_back() {
     assert!(is_retraction_or_tombstone(&retraction(OTHER)));
     assert!(is_retraction_or_tombstone(&tombstone(1)));

@@ -66,9 +66,11 @@ impl Batch {
         if held.out == ReleaseState::Never {
             self.queue_proofs(peer, entry, boot)?;
         }
-        // Records that were skipped while the release was ended are queued again.
-        let is_again = held.out == ReleaseState::Ended;
+        // Records that the outbox skipped while the entry was not released move to the end. Before a
+        // first release, these are records that the peer delivered and may have lost since. A
+        // record that it delivered and that is not in the outbox is not offered back.
         for digest in self.digests_of(entry)? {
+            let is_again = held.out == ReleaseState::Ended || self.is_queued(peer, digest)?;
             self.queue(peer, digest, is_again, boot)?;
         }
         Ok(())

@@ -39,6 +39,13 @@ impl Batch {
         Ok(())
     }
 
+    /// Whether a record has a row in a peer's outbox.
+    pub(super) fn is_queued(&self, peer: AuthorId, digest: Digest) -> Result<bool, Error> {
+        let at = key::<64>(&[peer.as_bytes(), digest.as_bytes()]);
+        let row = self.transaction.open_table(QUEUED)?.get(&at)?.map(|row| *row.value());
+        Ok(row.is_some_and(|row| QueuedRow::from_bytes(row).position.is_some()))
+    }
+
     /// Appends a record to a peer's outbox once more, if it is stored.
     pub fn requeue(&self, peer: AuthorId, digest: Digest, boot: Boot) -> Result<(), Error> {
         let is_held = self.transaction.open_table(DIGESTS)?.get(digest.as_bytes())?.is_some();
