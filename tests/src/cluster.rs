@@ -17,7 +17,7 @@ use klnode_crdt::ids::{AuthorId, EntryId, StoreId};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::signing_key::SecretKey;
 use klnode_crdt::time::WallTime;
-use klnode_engine::{Command, Engine, NewEntry, Receipt, RecordScreen, Rejection};
+use klnode_engine::{Command, Engine, NewEntry, OpenDocuments, Receipt, RecordScreen, Rejection};
 use klnode_federation::proto::{Settings, SyncState};
 use klnode_federation::sim::{Arrival, Knobs, START_MS, SimNetwork};
 use klnode_query::{Reader, ScoringParams};
@@ -82,6 +82,10 @@ impl EngineWriter for InHand {
 
     fn store(&self) -> &Store {
         self.engine.store()
+    }
+
+    fn documents(&self) -> &OpenDocuments {
+        self.engine.documents()
     }
 }
 

@@ -102,6 +102,7 @@ mod person_key_protection;
 mod playbook_commands;
 mod playbooks;
 mod playbooks_hostile;
+mod playbooks_in_memory;
 mod power_loss;
 mod prior_evidence;
 mod process_kill;

@@ -55,6 +55,26 @@ fn a_playbook_is_written_edited_compared_and_restored() {
     assert_eq!(history["edits"].as_array().unwrap().len(), 3, "{history}");
     let listed = typed(&node, &["playbook", "list"]);
     assert!(listed.contains(&code) && listed.contains("3 edits"), "{listed}");
+    let again = typed(&node, &["playbook", "restore", &code, &first]);
+    assert!(again.contains("nothing was changed"), "{again}");
+}
+
+#[test]
+fn the_difference_of_the_last_edit_leaves_out_an_edit_that_was_made_beside_it() {
+    let node = Peer::start();
+    let code = write(&node, &[]);
+    let version = text(&node.json(&["playbook", "show", &code])["version"]);
+    for (section, line) in [("before", "Check twice."), ("rollback", "Revert.")] {
+        let new = format!("## {section}\n\n{line}\n");
+        let reference = format!("{code}#{section}");
+        let words = ["playbook", "edit", &reference, "--text", &new, "--version", &version];
+        typed(&node, &words);
+    }
+    let whole = shown(&node, &code);
+    assert!(whole.contains("Check twice.") && whole.contains("Revert.\n"), "{whole}");
+    let diff = typed(&node, &["playbook", "diff", &code]);
+    let edits = ["Check twice.", "+Revert."].map(|of| diff.contains(of));
+    assert!(edits == [true, false] || edits == [false, true], "one edit alone: {diff}");
 }
 
 #[test]
@@ -79,13 +99,20 @@ fn bad_requests_about_playbooks_name_the_way_out() {
     let node = Peer::start();
     let code = write(&node, &[]);
     let plain = node.add("a plain lesson", &[]);
-    let cases: [(&[&str], i32, &str); 7] = [
+    let section = format!("{code}#releasing");
+    let cases: [(&[&str], i32, &str); 13] = [
         (&["edit", &code, "--content", "x"], 2, "klnode playbook edit"),
         (&["playbook", "show", &format!("{code}#nowhere")], 1, "#before, #releasing, #rollback"),
         (&["playbook", "show", &plain], 2, "klnode playbook list"),
         (&["playbook", "restore", &code, "ffff"], 1, "klnode playbook history"),
         (&["playbook", "edit", &code, "--text", "x", "--version", "zz"], 1, "no version or edit"),
-        (&["playbook", "new", "Empty", "--text", "  "], 2, "content is empty"),
+        (&["playbook", "new", "Empty", "--text", "  "], 2, "its text is empty"),
+        (&["playbook", "edit", &code, "--text", " \n"], 2, "the edit leaves no text"),
+        (&["playbook", "history", &section], 2, "names a section"),
+        (&["playbook", "diff", &section], 2, "Leave out the part from `#`"),
+        (&["playbook", "restore", &section, "ffff"], 2, "names a section"),
+        (&["playbook", "purge", &section, "--yes"], 2, "names a section"),
+        (&["show", &section], 2, "klnode playbook show"),
         (&["playbook", "purge", &code[..5]], 2, "give the whole code"),
     ];
     for (words, exit, words_told) in cases {
@@ -116,7 +143,8 @@ fn a_purge_starts_again_without_the_history() {
     let history = node.json(&["playbook", "history", &new]);
     assert_eq!(history["edits"].as_array().unwrap().len(), 1, "{history}");
     let gone = node.type_in(&["playbook", "show", &code]);
-    assert!(!gone.status.success() && told(&gone).contains("forgotten"), "{}", told(&gone));
+    let expect = format!("Playbook {code} was forgotten. If it was purged");
+    assert!(!gone.status.success() && told(&gone).contains(&expect), "{}", told(&gone));
 }
 
 #[test]

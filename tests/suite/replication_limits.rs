@@ -7,7 +7,7 @@ use klnode_crdt::ids::{AuthorId, Boot, EntryId, StoreId, WorkspaceId};
 use klnode_crdt::record::RawRecord;
 use klnode_crdt::signing_key::{Purpose, SecretKey};
 use klnode_crdt::tally::Observation;
-use klnode_engine::{Command, PeerCommand, Receipt, Rejection};
+use klnode_engine::{Command, OpenDocuments, PeerCommand, Receipt, Rejection};
 use klnode_federation::proto::limits::VERSION;
 use klnode_federation::proto::message::{
     Greeting, OutboxCursor, OutboxItem, SyncRequest, SyncResponse,
@@ -41,6 +41,10 @@ impl EngineWriter for InHand {
 
     fn store(&self) -> &Store {
         self.0.engine.store()
+    }
+
+    fn documents(&self) -> &OpenDocuments {
+        self.0.engine.documents()
     }
 }
 
@@ -380,6 +384,10 @@ impl EngineWriter for Full {
 
     fn store(&self) -> &Store {
         self.0.store()
+    }
+
+    fn documents(&self) -> &OpenDocuments {
+        self.0.documents()
     }
 }
 

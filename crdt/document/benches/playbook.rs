@@ -1,7 +1,7 @@
 //! Benchmark of a playbook of 200 KB with 5,000 edits by 5 authors: check, build, edit, merge, blame.
 //! Automerge alone, without the checks and the selection, gives the numbers to compare with.
 //!
-//! `cargo bench -p klnode-document --bench playbook`
+//! `cargo bench -p klnode-document --features testing`
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 #![expect(
@@ -10,24 +10,19 @@
     reason = "a benchmark needs a clock"
 )]
 
-use automerge::transaction::{CommitOptions, Transactable};
-use automerge::{Automerge, ReadDoc, TextEncoding};
 use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::time::WallTime;
 use klnode_document::change::CheckedChange;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::TextDocument;
 use klnode_document::edit::EditContext;
-use klnode_document::edit_identity::EditIdentity;
 use klnode_document::limits::AuthorQuota;
-use klnode_document::root_change::ROOT_BYTES;
+use klnode_document::testing::long_playbook::{self, PlainAutomerge, WrittenChange};
 use std::time::Instant;
 
 const TEXT_BYTES: usize = 200_000;
 const EDITS: usize = 5_000;
 const AUTHORS: usize = 5;
-/// Edits that each author makes before the authors exchange their changes.
-const EDITS_PER_ROUND: usize = 20;
 
 fn main() {
     // Cargo passes `--bench` when it benchmarks; a test run of all targets skips the measurement.
@@ -39,7 +34,7 @@ fn main() {
     println!("{} changes, {} bytes", bytes.len(), total);
 
     let checked: Vec<CheckedChange> = measure("check all changes", || {
-        let check = |(bytes, identity): &(Vec<u8>, _)| {
+        let check = |(bytes, identity): &WrittenChange| {
             CheckedChange::check(bytes, *identity, &AuthorQuota::FORMAT).expect("valid")
         };
         bytes.iter().map(check).collect()
@@ -65,70 +60,41 @@ fn main() {
     };
     let mine = measure("edit the present version", || edit(&heads));
     measure("edit an earlier version", || edit(&[middle]));
-    let mut updated = document.clone();
+    let mut updated = measure("clone the document", || document.clone());
     measure("merge one change", || updated.insert(mine.iter().cloned(), |_| true));
+    let theirs = document.text_at(&[middle]).expect("applied").replacen("line", "text", 1);
+    let theirs = document.edit(&[middle], &theirs, &context(9, 1)).expect("valid");
+    measure("merge one change of an earlier version", || {
+        updated.insert(theirs.iter().cloned(), |_| true);
+    });
     println!("saved by automerge: {saved} bytes");
 }
 
 /// Builds the document with automerge alone, and returns the size of its saved form.
-fn compare_with_automerge(bytes: &[(Vec<u8>, EditIdentity)], document: &TextDocument) -> usize {
-    let merged = measure("automerge alone: parse and build", || merge(bytes));
-    let (_, text) = merged.get(automerge::ROOT, "text").expect("valid").expect("created");
-    assert!(merged.text(text).expect("valid") == document.text());
+fn compare_with_automerge(changes: &[WrittenChange], document: &TextDocument) -> usize {
+    let build = || PlainAutomerge::build(changes);
+    let mut merged = measure("automerge alone: parse and build", build);
+    assert!(merged.text() == document.text());
     let saved = measure("automerge alone: save", || merged.save());
-    measure("automerge alone: load", || Automerge::load(&saved).expect("valid"));
-    measure("automerge alone: clone", || merged.clone());
+    measure("automerge alone: load", || PlainAutomerge::load(&saved));
+    let mut other = measure("automerge alone: clone", || merged.clone());
+    let change = measure("automerge alone: one edit", || other.edit(1_000));
+    measure("automerge alone: merge one change", || merged.merge(&change));
     saved.len()
 }
 
-/// Authors who edit one text in rounds and exchange their changes after each round. Automerge writes the
-/// changes, because a document applies its changes one batch at a time.
-fn write_playbook() -> Vec<(Vec<u8>, EditIdentity)> {
+/// A text by the first author, and edits by all of them.
+fn write_playbook() -> Vec<WrittenChange> {
     let line = |index: usize| format!("line {index}: run the checks before you release it.\n");
     let text: String = (0..).map(line).take(TEXT_BYTES / line(1_000).len()).collect();
     let empty = TextDocument::new(AuthorQuota::FORMAT);
     let first = empty.edit(&[], &text, &context(0, 1)).expect("valid");
-    let mut all: Vec<(Vec<u8>, EditIdentity)> =
+    let mut all: Vec<WrittenChange> =
         first.iter().map(|change| (change.bytes().to_vec(), *change.identity())).collect();
-    let mut merged = merge(&all);
-    let (_, text) = merged.get(automerge::ROOT, "text").expect("valid").expect("created");
-    let mut seed = 1_u64;
-    while all.len() < EDITS {
-        let mut round = Vec::new();
-        for author in 0..AUTHORS {
-            let EditContext { author, boot, .. } = context(author, 1);
-            let identity = EditIdentity { author, boot, branch: 0, number: all.len() as u32 };
-            let mut own = merged.clone();
-            own.set_actor(automerge::ActorId::from(identity.actor().as_bytes()));
-            for number in (identity.number..).take(EDITS_PER_ROUND) {
-                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let at = (seed >> 33) as usize % (own.length(&text) - 8);
-                let mut transaction = own.transaction();
-                transaction.splice_text(&text, at, 8, "edited ").expect("valid");
-                transaction.commit_with(CommitOptions::default().with_time(1));
-                let change = own.get_last_local_change().expect("committed");
-                round.push((change.raw_bytes().to_vec(), EditIdentity { number, ..identity }));
-            }
-        }
-        apply(&mut merged, &round);
-        all.extend(round);
-    }
+    let authors: Vec<AuthorId> = (1..=AUTHORS).map(|of| context(of, 1).author).collect();
+    let edits = long_playbook::edits(&all, &authors, EDITS);
+    all.extend(edits);
     all
-}
-
-/// Merges changes with automerge alone.
-fn merge(changes: &[(Vec<u8>, EditIdentity)]) -> Automerge {
-    let mut merged = Automerge::new_with_encoding(TextEncoding::UnicodeCodePoint);
-    let root = automerge::Change::try_from(ROOT_BYTES).expect("valid");
-    merged.apply_changes([root]).expect("valid");
-    apply(&mut merged, changes);
-    merged
-}
-
-fn apply(merged: &mut Automerge, changes: &[(Vec<u8>, EditIdentity)]) {
-    let parse = |(bytes, _): &(Vec<u8>, _)| automerge::Change::try_from(&bytes[..]).expect("valid");
-    let changes: Vec<automerge::Change> = changes.iter().map(parse).collect();
-    merged.apply_changes(changes).expect("valid");
 }
 
 fn context(author: usize, number: u32) -> EditContext {

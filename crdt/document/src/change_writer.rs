@@ -2,14 +2,15 @@
 //!
 //! A change refers to the elements of the version that it was made on. Automerge writes changes of the
 //! present version only. For an earlier one it has to build that version first, which takes seconds if
-//! it has thousands of changes. The elements of a version are read in one pass, so this file writes
-//! the operations itself, with the bytes that automerge would write.
+//! it has thousands of changes. This file writes the operations itself, with the bytes that automerge
+//! would write. The elements of an earlier version are read in one pass, those of the present version
+//! one by one.
 
 use crate::change_hash::ChangeHash;
 use crate::edit_identity::Actor;
 use crate::root_change;
 use crate::text_diff::TextSplice;
-use crate::text_elements::ElementId;
+use crate::text_elements::{BaseElements, ElementId};
 use automerge::legacy::{self, Key, ObjectId, Op, OpType};
 use automerge::{Change, ExpandedChange, ScalarValue};
 use klnode_crdt::time::WallTime;
@@ -26,8 +27,9 @@ pub(crate) struct ChangeWriter<'a> {
     sequence: u32,
     /// Counter of the next operation.
     counter: u32,
-    /// The elements of the base behind the position.
-    rest: &'a [ElementId],
+    elements: &'a BaseElements<'a>,
+    /// The position in the base.
+    base_at: usize,
     /// The element before the position.
     before: Option<ElementId>,
     /// The position, in the text with all operations so far.
@@ -41,7 +43,7 @@ impl<'a> ChangeWriter<'a> {
     pub(crate) fn new(
         actor: Actor,
         time: WallTime,
-        elements: &'a [ElementId],
+        elements: &'a BaseElements<'a>,
         mut heads: Vec<ChangeHash>,
         last: Option<(ChangeHash, u32)>,
         last_counter: u32,
@@ -58,7 +60,8 @@ impl<'a> ChangeWriter<'a> {
             dependencies: heads,
             sequence: last.map_or(0, |(_, sequence)| sequence) + 1,
             counter: last_counter + 1,
-            rest: elements,
+            elements,
+            base_at: 0,
             before: None,
             at: 0,
         }
@@ -72,9 +75,9 @@ impl<'a> ChangeWriter<'a> {
         for splice in splices {
             self.skip_to(splice.at);
             operations.extend(splice.inserted.chars().map(|inserted| self.insert(inserted)));
-            for _ in 0..splice.deleted {
-                operations.push(self.delete());
-            }
+            let deleted = self.elements.range(self.base_at..self.base_at + splice.deleted);
+            self.base_at += splice.deleted;
+            operations.extend(deleted.into_iter().map(|element| self.delete(element)));
         }
         let change = Change::from(ExpandedChange {
             operations,
@@ -96,9 +99,9 @@ impl<'a> ChangeWriter<'a> {
     fn skip_to(&mut self, at: usize) {
         let skipped = at.checked_sub(self.at).expect("the positions of splices ascend");
         if skipped > 0 {
-            let (passed, rest) = self.rest.split_at(skipped);
-            self.before = passed.last().copied();
-            (self.rest, self.at) = (rest, at);
+            self.base_at += skipped;
+            self.before = self.elements.range(self.base_at - 1..self.base_at).pop();
+            self.at = at;
         }
     }
 
@@ -113,10 +116,7 @@ impl<'a> ChangeWriter<'a> {
         self.operation(OpType::Put(value), before, None)
     }
 
-    fn delete(&mut self) -> Op {
-        let (deleted, rest) =
-            self.rest.split_first().expect("a splice deletes elements of the text");
-        self.rest = rest;
+    fn delete(&mut self, deleted: ElementId) -> Op {
         let id = deleted.to_automerge();
         self.operation(OpType::Delete, legacy::ElementId::Id(id.clone()), Some(id))
     }

@@ -14,9 +14,17 @@ use crate::change_hash::ChangeHash;
 use crate::change_selection::{self, AuthorUsage, ChangeState};
 use crate::limits::AuthorQuota;
 use crate::root_change::{self, ROOT_HASH};
+use crate::sequential_merge;
 use automerge::{Automerge, ReadDoc};
 use klnode_crdt::ids::AuthorId;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+/// Estimated memory of a change, of each of its bytes (which are held in automerge's form and in that
+/// of the graph), and of each of its operations.
+const CHANGE_MEMORY: usize = 1_024;
+const CHANGE_MEMORY_PER_BYTE: usize = 2;
+const OPERATION_MEMORY: usize = 24;
 
 /// The merge of the changes of one text. It is kept in memory as a cache and rebuilt from records.
 #[derive(Clone, Debug)]
@@ -29,6 +37,8 @@ pub struct TextDocument {
     usage: BTreeMap<AuthorId, AuthorUsage>,
     /// The merge of the applied changes.
     merged: Automerge,
+    /// The text of the merge, once it was read.
+    text: OnceLock<String>,
 }
 
 /// A change that cannot be admitted yet.
@@ -56,6 +66,7 @@ impl TextDocument {
             states: Vec::new(),
             usage: BTreeMap::new(),
             merged: root_change::empty_document(),
+            text: OnceLock::new(),
         }
     }
 
@@ -128,6 +139,7 @@ impl TextDocument {
         {
             history = document.graph.history_of(&heads);
             document.merged = merged;
+            document.text = OnceLock::new();
         }
         let missing: Vec<usize> = (0..document.states.len())
             .filter(|index| document.states[*index] == ChangeState::Applied)
@@ -170,6 +182,7 @@ impl TextDocument {
             .any(|index| is_applied(&before, index) && !is_applied(&self.states, index));
         if lost {
             self.merged = root_change::empty_document();
+            self.text = OnceLock::new();
         }
         let missing: Vec<usize> = (0..self.states.len())
             .filter(|index| is_applied(&self.states, *index))
@@ -183,6 +196,14 @@ impl TextDocument {
         if indices.is_empty() {
             return;
         }
+        self.text = OnceLock::new();
+        if let [index] = indices
+            && let Some(merged) =
+                sequential_merge::with_change(&self.merged, &self.graph.admitted()[*index].change)
+        {
+            self.merged = merged;
+            return;
+        }
         let changes: Vec<automerge::Change> = indices
             .iter()
             .map(|index| self.graph.admitted()[*index].change.to_automerge())
@@ -194,7 +215,12 @@ impl TextDocument {
 
     /// The present text.
     pub fn text(&self) -> String {
-        self.merged.text(root_change::text_id()).expect("the root change creates the text")
+        self.present_text().to_owned()
+    }
+
+    pub(crate) fn present_text(&self) -> &str {
+        let read = || self.merged.text(root_change::text_id());
+        self.text.get_or_init(|| read().expect("the root change creates the text"))
     }
 
     /// The version of the present text: the applied changes on which no applied change depends,
@@ -210,6 +236,9 @@ impl TextDocument {
     /// [`UnknownVersion`] if a head is not an applied change.
     pub fn text_at(&self, heads: &[ChangeHash]) -> Result<String, UnknownVersion> {
         let heads = self.known_heads(heads)?;
+        if self.is_present(&heads) {
+            return Ok(self.text());
+        }
         let hashes = self.automerge_heads(&heads);
         let text = self.merged.text_at(root_change::text_id(), &hashes);
         Ok(text.expect("every version follows the root change, which creates the text"))
@@ -258,6 +287,17 @@ impl TextDocument {
         self.graph.admitted().len() + self.graph.waiting().count() + self.graph.refused().len()
     }
 
+    /// An estimate of the memory of this document in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        let of = |change: &CheckedChange| {
+            CHANGE_MEMORY
+                + CHANGE_MEMORY_PER_BYTE * change.bytes().len()
+                + OPERATION_MEMORY * change.operations() as usize
+        };
+        let admitted = self.graph.admitted().iter().map(|admitted| of(&admitted.change));
+        admitted.sum::<usize>() + self.graph.waiting().map(of).sum::<usize>()
+    }
+
     /// Whether the document holds the change, applied or not.
     pub fn holds(&self, hash: ChangeHash) -> bool {
         self.graph.holds(hash)
@@ -293,6 +333,11 @@ impl TextDocument {
             !others.any(|other| self.graph.is_ancestor(*index, *other))
         };
         Ok(indices.iter().copied().filter(is_head).collect())
+    }
+
+    /// Whether these heads, without ancestors of each other, are those of the present text.
+    pub(crate) fn is_present(&self, heads: &[usize]) -> bool {
+        self.hashes(heads) == self.heads()
     }
 
     /// The hashes of some changes, ascending; the root change for none.

@@ -19,9 +19,10 @@ use crate::document::{TextDocument, UnknownVersion};
 use crate::edit_identity::{Actor, EditIdentity};
 use crate::limits::{CHANGE_OPERATIONS_MAX, DEPENDENCIES_MAX, TEXT_BYTES_MAX};
 use crate::text_diff::{self, TextSplice};
-use crate::text_elements::ElementId;
+use crate::text_elements::{BaseElements, ElementId};
 use klnode_crdt::ids::{AuthorId, Boot};
 use klnode_crdt::time::WallTime;
+use std::borrow::Cow;
 
 /// First limit of the cost of one change. If the encoded change is too long all the same, the edit is
 /// cut into smaller pieces.
@@ -86,7 +87,13 @@ impl TextDocument {
         if heads.len() > DEPENDENCIES_MAX - 1 {
             return Err(EditError::TooManyHeads(heads.len()));
         }
-        let (elements, old): (Vec<ElementId>, String) = self.elements_at(&heads).unzip();
+        let (elements, old) = match self.is_present(&heads) {
+            true => (BaseElements::Present(self), Cow::Borrowed(self.present_text())),
+            false => {
+                let (elements, old): (Vec<ElementId>, String) = self.elements_at(&heads).unzip();
+                (BaseElements::Earlier(elements), Cow::Owned(old))
+            }
+        };
         let splices = text_diff::splices(&old, text);
         let branch = self.free_branch(context, &heads);
         let writer = self.writer(context, branch, &heads, &elements);
@@ -131,7 +138,7 @@ impl TextDocument {
         context: &EditContext,
         branch: u32,
         heads: &[usize],
-        elements: &'a [ElementId],
+        elements: &'a BaseElements<'a>,
     ) -> ChangeWriter<'a> {
         let actor = Actor::derive(context.author, context.boot, branch);
         let (history, last_counter) = self.graph().merged_history(heads);

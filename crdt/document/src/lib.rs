@@ -50,6 +50,7 @@ mod operation_columns;
 pub mod root_change;
 mod run_length;
 mod sequence_diff;
+mod sequential_merge;
 pub mod snapshot;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

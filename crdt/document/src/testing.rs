@@ -1,4 +1,6 @@
-//! Helpers for tests that write broken changes.
+//! Helpers for tests and benchmarks: broken changes, and long playbooks.
+
+pub mod long_playbook;
 
 /// Writes the right checksum into the bytes of a change, if automerge can read them. Mutated bytes
 /// would otherwise fail at the checksum alone.

@@ -7,6 +7,7 @@ use crate::edit_identity::Actor;
 use crate::root_change;
 use automerge::{ObjId, ReadDoc, ScalarValueRef, ValueRef, legacy};
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The name of an element: the operation that inserted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,38 @@ impl ElementId {
 
     pub(crate) fn to_automerge(self) -> legacy::OpId {
         legacy::OpId(u64::from(self.counter), self.actor.to_automerge())
+    }
+}
+
+/// The elements of the version that an edit is made on.
+#[derive(Debug)]
+pub(crate) enum BaseElements<'a> {
+    /// All of an earlier version, in the order of the text.
+    Earlier(Vec<ElementId>),
+    /// Those of the present version, which automerge finds by position.
+    Present(&'a TextDocument),
+}
+
+/// Most elements that are looked up one by one. More of them are read in a walk over the text.
+const LOOKUPS_MAX: usize = 4_096;
+
+impl BaseElements<'_> {
+    /// The elements at these positions.
+    pub(crate) fn range(&self, at: Range<usize>) -> Vec<ElementId> {
+        let document = match self {
+            Self::Earlier(all) => return all[at].to_vec(),
+            Self::Present(document) => document,
+        };
+        let (merged, text) = (document.merged(), root_change::text_id());
+        if at.len() > LOOKUPS_MAX {
+            return merged.list_range(text, at).map(|item| ElementId::of(&item.id())).collect();
+        }
+        let look_up = |at| {
+            let found = merged.get(&text, at).expect("the text is a sequence");
+            let (_, id) = found.expect("the position is in the text");
+            ElementId::of(&id)
+        };
+        at.map(look_up).collect()
     }
 }
 

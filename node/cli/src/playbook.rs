@@ -423,9 +423,13 @@ impl PlaybookDiffArgs {
 impl PlaybookRestoreArgs {
     async fn run(self, client: &Client) -> Result<Reply, VerbError> {
         let edit = PlaybookEdit { restore: Some(self.version), ..PlaybookEdit::default() };
+        let before: Playbook = client.get(&path(&self.playbook, "")?).await?;
         let path = path(&self.playbook, "/person")?;
         let restored: Playbook = client.send_json(Method::PATCH, &path, &edit).await?;
-        let text = format!("{}  restored\n", restored.code);
+        let text = match restored.edits == before.edits {
+            true => format!("{}  nothing was changed: that is the present text\n", restored.code),
+            false => format!("{}  restored\n", restored.code),
+        };
         Ok(Reply::new(&restored, text))
     }
 }

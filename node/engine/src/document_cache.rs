@@ -4,12 +4,12 @@
 //! transaction. Building a document from its records takes seconds if it has thousands of edits;
 //! adding one edit to a built document takes a fraction of that.
 
-use klnode_crdt::digest::{Context, FieldHasher};
+use super::edit_entitlement::EditEntitlement;
+use super::open_documents::{BuiltDocument, OpenDocuments};
 use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
 use klnode_crdt::record::Record;
-use klnode_document::change_hash::ChangeHash;
-use klnode_document::document::TextDocument;
-use klnode_store::peers::Cut;
+use klnode_store::documents::EditName;
+use klnode_store::row_types::Seq;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -19,65 +19,9 @@ const DOCUMENTS_MAX: usize = 4;
 /// Maximum number of refused edits that are remembered until their refusals are stored.
 const REFUSED_MAX: usize = 4_096;
 
-/// The authors whose edits of a document count.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum EditEntitlement {
-    /// The workspace is not known yet: no edit counts.
-    Nobody,
-    /// The workspace is personal: only this person's nodes write there.
-    Everybody,
-    /// The workspace is shared: the members, and the records in the cuts of removed keys.
-    Members(BTreeSet<AuthorId>, BTreeMap<AuthorId, Arc<Cut>>),
-}
-
-impl EditEntitlement {
-    /// Whether an edit of this author in one of these records counts.
-    pub(super) fn covers(&self, author: AuthorId, digests: &BTreeSet<Digest>) -> bool {
-        match self {
-            Self::Nobody => false,
-            Self::Everybody => true,
-            Self::Members(members, cuts) => {
-                let is_kept = |cut: &Arc<Cut>| digests.iter().any(|of| cut.digests.contains(of));
-                members.contains(&author) || cuts.get(&author).is_some_and(is_kept)
-            }
-        }
-    }
-
-    /// Whether an edit is in a cut.
-    pub(super) fn is_in_cut(&self, author: AuthorId, digest: Digest) -> bool {
-        let Self::Members(_, cuts) = self else { return false };
-        cuts.get(&author).is_some_and(|cut| cut.digests.contains(&digest))
-    }
-
-    /// A hash of the entitlement as far as it concerns the edits of these authors.
-    pub(super) fn fingerprint(&self, authors: &BTreeSet<AuthorId>) -> [u8; 32] {
-        let mut fields = FieldHasher::new(Context::Text);
-        match self {
-            Self::Nobody => fields = fields.field(b"none"),
-            Self::Everybody => fields = fields.field(b"all"),
-            Self::Members(members, cuts) => {
-                for author in authors {
-                    let is_member = members.contains(author);
-                    let cut = cuts.get(author).filter(|_| !is_member);
-                    if is_member || cut.is_some() {
-                        fields = fields.field(author.as_bytes()).field(&[u8::from(is_member)]);
-                    }
-                    for digest in cut.into_iter().flat_map(|cut| &cut.digests) {
-                        fields = fields.field(digest.as_bytes());
-                    }
-                }
-            }
-        }
-        *fields.finish().as_bytes()
-    }
-}
-
-/// A document with the records of its changes.
-pub(super) struct CachedDocument {
-    pub(super) document: TextDocument,
-    /// The records of each change. A change is in several only if its author signed it again.
-    pub(super) digests: BTreeMap<ChangeHash, BTreeSet<Digest>>,
-    pub(super) entitlement: EditEntitlement,
+/// A document, and when it was used.
+struct CachedDocument {
+    built: Arc<BuiltDocument>,
     last_use: u64,
 }
 
@@ -86,33 +30,60 @@ pub(super) struct CachedDocument {
 pub(super) struct DocumentCache {
     held: BTreeMap<EntryId, CachedDocument>,
     uses: u64,
+    /// Documents that readers have built, and that this writer has changed.
+    opened: Arc<OpenDocuments>,
+    /// Documents that the step in progress has changed or removed.
+    changed: BTreeSet<EntryId>,
     /// Edits that were refused for lack of room and whose refusals are not stored yet, and whether
     /// the reason is void by now.
     refused: BTreeMap<Digest, (EntryId, bool)>,
 }
 
 impl DocumentCache {
-    /// A document, which counts as used now.
-    pub(super) fn get(&mut self, entry: EntryId) -> Option<&mut CachedDocument> {
+    /// The documents that readers use.
+    pub(super) fn shared(&self) -> &Arc<OpenDocuments> {
+        &self.opened
+    }
+
+    /// A document.
+    pub(super) fn get(&self, entry: EntryId) -> Option<&BuiltDocument> {
+        self.held.get(&entry).map(|held| &*held.built)
+    }
+
+    /// A document to change, which counts as used now.
+    pub(super) fn get_mut(&mut self, entry: EntryId) -> Option<&mut Arc<BuiltDocument>> {
         self.uses += 1;
         let held = self.held.get_mut(&entry)?;
         held.last_use = self.uses;
-        Some(held)
+        Some(&mut held.built)
+    }
+
+    /// A document that a reader has built of some of these edits.
+    pub(super) fn opened(&self, entry: EntryId, edits: &[EditName]) -> Option<Arc<BuiltDocument>> {
+        self.opened.part_of(entry, edits)
+    }
+
+    /// Notes that the step in progress has changed a document.
+    pub(super) fn note_changed(&mut self, entry: EntryId) {
+        self.changed.insert(entry);
+    }
+
+    /// Leaves the documents that a committed step has changed to the readers.
+    pub(super) fn publish(&mut self, head: Seq) {
+        for entry in std::mem::take(&mut self.changed) {
+            match self.held.get(&entry) {
+                Some(held) => self.opened.put(entry, head, Arc::clone(&held.built)),
+                None => self.opened.remove(entry, head),
+            }
+        }
     }
 
     /// Adds a document, and drops the one that was not used for the longest time if there are too
     /// many.
-    pub(super) fn put(
-        &mut self,
-        entry: EntryId,
-        document: TextDocument,
-        digests: BTreeMap<ChangeHash, BTreeSet<Digest>>,
-        entitlement: EditEntitlement,
-    ) {
+    pub(super) fn put(&mut self, entry: EntryId, built: Arc<BuiltDocument>) {
         self.uses += 1;
-        let last_use = self.uses;
-        let built = CachedDocument { document, digests, entitlement, last_use };
-        self.held.insert(entry, built);
+        self.held.insert(entry, CachedDocument { built, last_use: self.uses });
+        self.changed.insert(entry);
         if self.held.len() > DOCUMENTS_MAX {
             let oldest = self.held.iter().min_by_key(|(_, held)| held.last_use);
             if let Some(entry) = oldest.map(|(entry, _)| *entry) {
@@ -124,6 +95,7 @@ impl DocumentCache {
     /// Drops a document whose records changed otherwise than by a new edit.
     pub(super) fn remove(&mut self, entry: EntryId) {
         self.held.remove(&entry);
+        self.changed.insert(entry);
     }
 
     /// Notes that an edit was refused for lack of room.
@@ -149,6 +121,7 @@ impl DocumentCache {
     /// Drops all documents: memory and store may differ after a failed step.
     pub(super) fn clear(&mut self) {
         self.held.clear();
+        self.changed.clear();
     }
 }
 

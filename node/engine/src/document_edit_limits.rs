@@ -5,7 +5,7 @@
 //! be in the hands of the author alone: by signing further edits it could otherwise erase earlier
 //! ones everywhere, with the work that others built on them.
 
-use super::document_cache::EditEntitlement;
+use super::edit_entitlement::EditEntitlement;
 use klnode_crdt::ids::{AuthorId, Digest};
 use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_document::change_hash::ChangeHash;

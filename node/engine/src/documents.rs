@@ -13,26 +13,23 @@
 //! At the end of a step the merged text of every changed document is stored, so readers need no merge.
 
 use super::command::{IngestOutcome, RecordSource};
-use super::document_cache::{CachedDocument, EditEntitlement};
 use super::document_edit_limits::{EditLimits, MEMBER_BYTES_MAX};
+use super::edit_entitlement::EditEntitlement;
+use super::open_documents::{BuiltDocument, changes_of, checked_change};
 use super::record_intake::Transaction;
 use super::replaced_records::ReplacedRecord;
 use klnode_crdt::equivocation::EquivocationProof;
-use klnode_crdt::ids::{AuthorId, Digest, EntryId, WorkspaceId};
+use klnode_crdt::ids::{AuthorId, EntryId, WorkspaceId};
 use klnode_crdt::limits::EDIT_COPIES_MAX;
 use klnode_crdt::record::Record;
 use klnode_crdt::time::WallTime;
 use klnode_document::change::CheckedChange;
-use klnode_document::change_error::ChangeError;
 use klnode_document::change_hash::ChangeHash;
 use klnode_document::document::TextDocument;
-use klnode_document::edit_identity::EditIdentity;
-use klnode_document::limits::AuthorQuota;
 use klnode_store::documents::{DocumentRow, EditName};
 use klnode_store::peers::row_types::RefusalRow;
-use klnode_store::peers::{Cut, Membership};
 use klnode_store::row_types::{Seq, ViewRow};
-use klnode_store::{Batch, Error, Snapshot};
+use klnode_store::{Batch, Error};
 use serde_bytes::ByteArray;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -43,22 +40,6 @@ const OUTSIDER_BYTES_MAX: u64 = 256 * 1024;
 /// Reason for refusing an edit beyond [`OUTSIDER_BYTES_MAX`]. Stored refusals are compared with it, so
 /// the text must not change.
 const OUTSIDER_FULL: &str = "its author is no member and has used up its bytes in this document";
-
-/// The identity and content of an edit, checked.
-///
-/// # Errors
-///
-/// The rule of the format that the change breaks.
-pub fn checked_change(record: &Record) -> Option<Result<CheckedChange, ChangeError>> {
-    let edit = record.edit()?;
-    let identity = EditIdentity {
-        author: edit.author,
-        boot: edit.boot,
-        branch: edit.edit.branch,
-        number: edit.number,
-    };
-    Some(CheckedChange::check(&edit.edit.change, identity, &AuthorQuota::FORMAT))
-}
 
 impl Transaction<'_> {
     /// Stores an edit, unless it is known, invalid or beyond a limit.
@@ -281,14 +262,14 @@ impl Transaction<'_> {
         &mut self,
         batch: &Batch,
         entry: EntryId,
-        read: impl FnOnce(&CachedDocument) -> T,
+        read: impl FnOnce(&BuiltDocument) -> T,
     ) -> Result<Option<T>, Error> {
         let Some(entitlement) = self.entitlement_of(batch, entry)? else {
             self.writer.documents.remove(entry);
             return Ok(None);
         };
         self.update_document(batch, entry, entitlement)?;
-        Ok(self.writer.documents.get(entry).map(|held| read(held)))
+        Ok(self.writer.documents.get(entry).map(read))
     }
 
     /// Brings a document in memory up to date, and notes whether a new edit waits for others.
@@ -299,35 +280,41 @@ impl Transaction<'_> {
         entitlement: EditEntitlement,
     ) -> Result<(), Error> {
         let new = self.documents.edits.get_mut(&entry).map(std::mem::take).unwrap_or_default();
-        let (changes, digests) = changes_of(&new);
-        let hashes: BTreeSet<ChangeHash> = digests.keys().copied().collect();
-        let is_waiting = |document: &TextDocument| {
-            !hashes.is_empty() && document.waiting().any(|of| hashes.contains(&of.hash))
-        };
-        let waits = match self.writer.documents.get(entry) {
+        let documents = &mut self.writer.documents;
+        if let Some(ahead) = documents.shared().take_ahead(entry)
+            && ahead.is_of(&batch.edit_names(entry)?, &entitlement)
+        {
+            documents.put(entry, ahead);
+        }
+        match documents.get_mut(entry) {
             Some(held) => {
-                for (hash, of) in digests {
-                    held.digests.entry(hash).or_default().extend(of);
+                let is_new = |record: &Record| !held.contains(record.digest());
+                if new.iter().any(is_new) || held.entitlement != entitlement {
+                    Arc::make_mut(held).update(&new, entitlement);
+                    documents.note_changed(entry);
                 }
-                let is_changed = held.entitlement != entitlement;
-                held.entitlement = entitlement;
-                if !changes.is_empty() {
-                    held.document.insert(changes, is_entitled(&held.entitlement, &held.digests));
-                }
-                if is_changed {
-                    held.document.reassess(is_entitled(&held.entitlement, &held.digests));
-                }
-                is_waiting(&held.document)
             }
             None => {
-                let (changes, digests) = changes_of(&batch.take_edits(entry)?);
-                let is_entitled = is_entitled(&entitlement, &digests);
-                let document = TextDocument::build(AuthorQuota::FORMAT, changes, is_entitled);
-                let waits = is_waiting(&document);
-                self.writer.documents.put(entry, document, digests, entitlement);
-                waits
+                let part = documents.opened(entry, &batch.edit_names(entry)?);
+                let is_known =
+                    |of: &EditName| part.as_ref().is_some_and(|part| part.contains(of.digest));
+                let missing = batch.take_edits(entry, is_known)?;
+                let built = match part {
+                    Some(mut part) => {
+                        Arc::make_mut(&mut part).update(&missing, entitlement);
+                        part
+                    }
+                    None => documents.shared().build_for_writer(&missing, entitlement),
+                };
+                documents.put(entry, built);
             }
-        };
+        }
+        let (_, digests) = changes_of(&new);
+        let held = self.writer.documents.get(entry);
+        let waits = !digests.is_empty()
+            && held.is_some_and(|held| {
+                held.document.waiting().any(|of| digests.contains_key(&of.hash))
+            });
         if waits {
             self.documents.waiting.insert(entry);
         }
@@ -409,58 +396,6 @@ impl Transaction<'_> {
             batch.put_document(entry, &row)?;
         }
         Ok(has_other_authors)
-    }
-}
-
-/// Builds a document from the edits in a snapshot, with the same rules as the writer.
-///
-/// # Errors
-///
-/// The snapshot cannot be read.
-pub fn open_document(
-    snapshot: &Snapshot,
-    membership: &Membership,
-    entry: EntryId,
-) -> Result<TextDocument, Error> {
-    let workspace = snapshot.view_row(entry)?.and_then(|row| row.workspace);
-    let entitlement = match workspace {
-        None => EditEntitlement::Nobody,
-        Some(workspace) if workspace.is_personal() => EditEntitlement::Everybody,
-        Some(workspace) => {
-            let shared = membership.workspaces.get(&workspace);
-            let charter = shared.map(|shared| shared.charter.clone()).unwrap_or_default();
-            let mut cuts = BTreeMap::new();
-            for removed in charter.removed.keys() {
-                let by = charter.cut_authors();
-                let digests = snapshot.cut_digests(workspace, *removed, &by)?;
-                cuts.insert(*removed, Arc::new(Cut { is_out: true, digests }));
-            }
-            EditEntitlement::Members(charter.members, cuts)
-        }
-    };
-    let (changes, digests) = changes_of(&snapshot.edits(entry)?);
-    Ok(TextDocument::build(AuthorQuota::FORMAT, changes, is_entitled(&entitlement, &digests)))
-}
-
-/// The valid changes in some records, and the records of each.
-fn changes_of(records: &[Record]) -> (Vec<CheckedChange>, BTreeMap<ChangeHash, BTreeSet<Digest>>) {
-    let (mut changes, mut digests) = (Vec::new(), BTreeMap::<_, BTreeSet<_>>::new());
-    for record in records {
-        if let Some(Ok(change)) = checked_change(record) {
-            digests.entry(change.hash()).or_default().insert(record.digest());
-            changes.push(change);
-        }
-    }
-    (changes, digests)
-}
-
-fn is_entitled<'a>(
-    entitlement: &'a EditEntitlement,
-    digests: &'a BTreeMap<ChangeHash, BTreeSet<Digest>>,
-) -> impl FnMut(&CheckedChange) -> bool + 'a {
-    |change| {
-        let records = digests.get(&change.hash());
-        records.is_some_and(|of| entitlement.covers(change.identity().author, of))
     }
 }
 

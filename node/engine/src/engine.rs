@@ -5,6 +5,7 @@ use super::document_cache::{DocumentCache, DocumentChanges};
 use super::entry_validation;
 use super::local_author::{Entropy, LocalAuthor};
 use super::member_removal_cache::RemovalCache;
+use super::open_documents::OpenDocuments;
 use super::quota_counts::QuotaCounts;
 use super::record_intake::{DroppedHints, Screening, StepCache, Transaction};
 use super::record_refusal::{REJECTED, refusal};
@@ -145,6 +146,11 @@ impl Engine {
     /// The newest feed position.
     pub fn head(&self) -> Seq {
         self.head
+    }
+
+    /// The documents in memory, for readers.
+    pub fn documents(&self) -> &Arc<OpenDocuments> {
+        self.own.documents.shared()
     }
 
     /// The log of recently replaced records.
@@ -426,6 +432,7 @@ impl Engine {
         let head = batch.head()?;
         self.may_be_written = true;
         batch.commit()?;
+        self.own.documents.publish(head);
         self.covered.add(covered);
         (self.head, self.announced, self.is_in_doubt) = (head, Some(self.own.boot), false);
         self.proofs_brought.clone_from(&self.own.proofs_brought);

@@ -6,6 +6,7 @@
 
 use super::command::{Command, MaintenanceReceipt, Receipt, Rejection};
 use super::engine::Engine;
+use super::open_documents::OpenDocuments;
 use super::replaced_records::ReplacedLog;
 use klnode_crdt::time::WallTime;
 use klnode_store::Store;
@@ -101,6 +102,7 @@ pub struct Handle {
     noted: watch::Receiver<u64>,
     refused: watch::Receiver<bool>,
     covered: Arc<ReplacedLog>,
+    documents: Arc<OpenDocuments>,
     store: Store,
 }
 
@@ -174,6 +176,11 @@ impl Handle {
         self.requests.max_capacity() - self.requests.capacity()
     }
 
+    /// The documents in memory, for reading.
+    pub fn documents(&self) -> &Arc<OpenDocuments> {
+        &self.documents
+    }
+
     /// The log of recently replaced records.
     pub fn replaced_log(&self) -> &ReplacedLog {
         &self.covered
@@ -234,8 +241,9 @@ pub fn spawn(
     let (note, noted) = watch::channel(0);
     let (refuse, refused) = watch::channel(engine.has_write_failed());
     let store = engine.store().clone();
-    let covered = engine.replaced_log();
-    let handle = Handle { requests, head, membership, unsettled, noted, refused, covered, store };
+    let (covered, documents) = (engine.replaced_log(), Arc::clone(engine.documents()));
+    let handle =
+        Handle { requests, head, membership, unsettled, noted, refused, covered, documents, store };
     let published = CommitSignals {
         head: publish,
         membership: introduce,

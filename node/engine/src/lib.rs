@@ -18,6 +18,7 @@ mod confirmation;
 mod document_cache;
 mod document_edit_limits;
 mod documents;
+mod edit_entitlement;
 mod engine;
 mod engine_thread;
 mod entry_provenance;
@@ -34,6 +35,7 @@ mod maintenance_writes;
 mod member_removal_cache;
 mod member_removals;
 mod observation_effects;
+mod open_documents;
 mod peer_command_handling;
 mod quota_counts;
 mod record_intake;
@@ -58,13 +60,13 @@ pub use command::{
     MarkChange, NewEntry, NewFinding, NewTask, PeerCommand, PriorEvidence, Promotion, Receipt,
     RecordSource, Rejection, RemovalCommand, ScreenDecision, SourceKey, TaskCommand, TaskReceipt,
 };
-pub use documents::{checked_change, open_document};
 pub use engine::{Engine, Setup};
 pub use engine_thread::{EngineThread, Handle, Limits, spawn};
 pub use entry_validation::{check_fields, edited_entry};
 pub use findings::{FALSE_POSITIVE_TAG, FINDING_TAG};
 pub use local_writes::{dry_run_import, may_forget};
 pub use member_removals::REMOVED;
+pub use open_documents::{BuildCounts, OpenDocuments, checked_change, open_document};
 pub use record_intake::{
     facets_read, is_private_to_owner, is_retraction_or_tombstone, receives_removals,
     workspace_of_erased,

@@ -64,20 +64,22 @@ pub fn complaint(field: &'static str, text: &str) -> Option<String> {
 /// The reason why an edit of a playbook must be refused: it adds a secret or an instruction. Findings
 /// that the text had before are no reason.
 pub fn edit_complaint(before: &str, after: &str) -> Option<String> {
-    let count = |text: &str| {
+    let found = scanner().scan(after).findings;
+    let is_refused = |of: &FieldMatch| of.is_refused();
+    let field = |rule| FieldMatch { field: "text", rule };
+    if !found.iter().any(|of| is_refused(&field(of.rule))) {
+        return None;
+    }
+    let count = |rules: &mut dyn Iterator<Item = &'static str>| {
         let mut counts = BTreeMap::<&'static str, usize>::new();
-        for found in scanner().scan(text).findings {
-            *counts.entry(found.rule.name).or_default() += 1;
-        }
+        rules.for_each(|rule| *counts.entry(rule).or_default() += 1);
         counts
     };
-    let known = count(before);
-    let found = scanner().scan(after).findings.into_iter().map(|found| found.rule);
-    let refused =
-        found.map(|rule| FieldMatch { field: "text", rule }).filter(FieldMatch::is_refused);
-    let new = count(after);
+    let known = scanner().scan(before).findings;
+    let known = count(&mut known.iter().map(|of| of.rule.name));
+    let new = count(&mut found.iter().map(|of| of.rule.name));
+    let mut refused = found.into_iter().map(|of| field(of.rule)).filter(is_refused);
     refused
-        .into_iter()
         .find(|found| new.get(found.rule.name) > known.get(found.rule.name))
         .map(|found| found.complaint())
 }
@@ -85,6 +87,10 @@ pub fn edit_complaint(before: &str, after: &str) -> Option<String> {
 /// Replaces secrets and instructions in a text that a reviewer is shown. Instructions are replaced
 /// because an agent may read the output too.
 pub fn redact_text(text: &str) -> String {
+    // A playbook has up to a megabyte, and a scan takes a few milliseconds for each tenth of it.
+    if scanner().scan(text).findings.is_empty() {
+        return text.to_owned();
+    }
     let text = redact_secrets(text);
     let report = scanner().scan(&text);
     let grave = report.findings.iter().filter(|found| found.rule.severity.disqualifies());

@@ -11,6 +11,12 @@ pub enum ReferenceError {
     /// The text is neither an id nor a citation code.
     #[error("{0}")]
     Malformed(#[from] MalformedRef),
+    /// The text names a section of a playbook where a whole entry is expected.
+    #[error(
+        "`{0}` names a section of a playbook, and this command concerns whole entries. Leave out the \
+         part from `#` on, or run `klnode playbook show {0}` to read the section."
+    )]
+    Section(String),
     /// This node has no entry in the range.
     #[error("Entry {0} not found on this node.")]
     Unknown(String),
@@ -32,6 +38,9 @@ const CANDIDATES_MAX: usize = 5;
 
 /// The only entry that a typed reference can stand for; an error if there is none or more than one.
 pub fn resolve_entry(text: &str, snapshot: &Snapshot) -> Result<EntryId, ReferenceError> {
+    if text.split_once('#').is_some_and(|(entry, _)| entry.parse::<EntryRef>().is_ok()) {
+        return Err(ReferenceError::Section(text.to_owned()));
+    }
     let reference: EntryRef = text.parse()?;
     let (first, last) = reference.range();
     let mut found = Vec::new();

@@ -1,8 +1,11 @@
 //! Replication of one node, without threads, clocks or sockets.
 
+mod arriving_edits;
+mod engine_writer;
 mod protocol_writes;
 mod traffic;
 
+pub use engine_writer::EngineWriter;
 pub use traffic::{Traffic, TrafficCounts};
 
 use super::delivery_classification;
@@ -13,36 +16,17 @@ use super::store_view::StoreView;
 use super::workspace_adoption::{own_workspaces, proven_owners};
 use klnode_crdt::ids::{AuthorId, EntryId};
 use klnode_crdt::time::WallTime;
-use klnode_engine::{self, Command, PeerCommand, Receipt, Rejection};
+use klnode_engine::{Command, PeerCommand, Rejection};
 use klnode_federation::proto::{
     self, Delivery, Offerer, Output, ProtocolInput, Replicator, SyncState,
 };
 use klnode_store::peers::Membership;
 use klnode_store::peers::row_types::{FeedCursor, PeerApproval};
 use klnode_store::row_types::Seq;
-use klnode_store::{Error, Snapshot, Store};
+use klnode_store::{Error, Snapshot};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-
-/// Access to the single writer.
-pub trait EngineWriter {
-    /// Submits commands and waits for the result of each.
-    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>>;
-    /// The store, for reading.
-    fn store(&self) -> &Store;
-}
-
-impl EngineWriter for klnode_engine::Handle {
-    fn write(&mut self, commands: Vec<Command>) -> Vec<Result<Receipt, Rejection>> {
-        let count = commands.len();
-        self.submit_all_blocking(commands).unwrap_or_else(|rejection| vec![Err(rejection); count])
-    }
-
-    fn store(&self) -> &Store {
-        klnode_engine::Handle::store(self)
-    }
-}
 
 /// The configuration of a replica.
 pub struct Setup {
@@ -429,6 +413,7 @@ impl<W: EngineWriter> Replica<W> {
         let mut answers = Vec::new();
         // Batch by batch, so that other writers can commit in between.
         for commands in std::mem::take(&mut sorted.groups) {
+            self.prepare_documents(&commands, now)?;
             answers.extend(self.writer.write(commands));
             if answers.iter().any(Result::is_err) {
                 break;

@@ -188,6 +188,7 @@ impl From<ReferenceError> for ApiError {
             ReferenceError::Malformed(_) => {
                 (ErrorKind::Invalid, Some("Run `klnode list` to see codes."))
             }
+            ReferenceError::Section(_) => (ErrorKind::Invalid, None),
             ReferenceError::Unknown(_) => {
                 (ErrorKind::NotFound, Some("Run `klnode list` to see entries."))
             }

@@ -194,10 +194,20 @@ impl Batch {
         Ok(newest.map_or(0, |(at, _)| u32::from_be_bytes(part(at.value(), 48))))
     }
 
-    /// All intact edits of a document. Damaged ones are dropped: they count as missing, so that a
-    /// peer delivers them again.
-    pub fn take_edits(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
-        let names = names(&self.transaction.open_table(EDITS)?, entry.as_bytes())?;
+    /// The edits of a document.
+    pub fn edit_names(&self, entry: EntryId) -> Result<Vec<EditName>, Error> {
+        names(&self.transaction.open_table(EDITS)?, entry.as_bytes())
+    }
+
+    /// All intact edits of a document that the caller does not know. Damaged ones are dropped: they
+    /// count as missing, so that a peer delivers them again.
+    pub fn take_edits(
+        &self,
+        entry: EntryId,
+        is_known: impl Fn(&EditName) -> bool,
+    ) -> Result<Vec<Record>, Error> {
+        let mut names = self.edit_names(entry)?;
+        names.retain(|name| !is_known(name));
         let (intact, damaged) = {
             let digests = self.transaction.open_table(DIGESTS)?;
             let records = self.transaction.open_table(RECORDS)?;
@@ -291,11 +301,20 @@ impl Snapshot {
         Ok(table.get(&edit_key(record, edit.number))?.is_some())
     }
 
+    /// The edits of a document.
+    pub fn edit_names(&self, entry: EntryId) -> Result<Vec<EditName>, Error> {
+        names(&self.transaction.open_table(EDITS)?, entry.as_bytes())
+    }
+
+    /// The intact records of some edits.
+    pub fn edits_named(&self, names: &[EditName]) -> Result<Vec<Record>, Error> {
+        let digests = self.transaction.open_table(DIGESTS)?;
+        Ok(read_edits((&digests, self.records()?), names)?.0)
+    }
+
     /// All intact edits of a document.
     pub fn edits(&self, entry: EntryId) -> Result<Vec<Record>, Error> {
-        let names = names(&self.transaction.open_table(EDITS)?, entry.as_bytes())?;
-        let digests = self.transaction.open_table(DIGESTS)?;
-        Ok(read_edits((&digests, self.records()?), &names)?.0)
+        self.edits_named(&self.edit_names(entry)?)
     }
 
     /// The digests that the removals of an author from a workspace keep.

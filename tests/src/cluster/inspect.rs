@@ -5,6 +5,7 @@ use klnode_config::Config;
 use klnode_crdt::header::SignedHeader;
 use klnode_crdt::ids::{AuthorId, Digest, EntryId};
 use klnode_crdt::record::Record;
+use klnode_engine::OpenDocuments;
 use klnode_federation::proto::{Offerer, SyncState};
 use klnode_query::{Reader, ScoringParams};
 use klnode_replication::{EngineWriter as _, ReleasePreview, TrafficCounts};
@@ -35,6 +36,11 @@ impl Cluster {
     /// A node's store, for readers of its own.
     pub fn store_of(&mut self, at: usize) -> Store {
         self.replica(at).writer().store().clone()
+    }
+
+    /// The documents that a node holds in memory.
+    pub fn documents(&mut self, at: usize) -> Arc<OpenDocuments> {
+        Arc::clone(self.replica(at).writer().engine.documents())
     }
 
     /// The head of a node's feed, and its number of membership changes, which an index follows.

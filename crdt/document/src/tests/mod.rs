@@ -5,6 +5,7 @@ mod golden_changes;
 mod hostile_changes;
 mod merge;
 mod order_independence;
+mod sequential_merge;
 
 use crate::change::CheckedChange;
 use crate::change_hash::ChangeHash;

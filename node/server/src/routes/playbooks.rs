@@ -1,9 +1,16 @@
 //! Routes for playbooks: texts that the members of a workspace edit together.
 //!
-//! The merged text is in the store. History, blame and differences need the document itself, which is
-//! built from its edits for each request.
+//! The merged text is in the store. History, blame and differences need the document itself, which the
+//! first request builds from its edits and keeps in memory. An edit needs it, too: the request builds
+//! it before the writer has to, because other writes wait for the writer.
 
-use super::{anchors, check_not_forgotten, resolve, resolve_for_change};
+mod open_playbook;
+
+use self::open_playbook::{
+    OpenPlaybook, find_version, section_named, shown_playbook, title_of, unknown_version,
+    version_text,
+};
+use super::{anchors, resolve_for_change};
 use crate::blocking_pool::run_blocking;
 use crate::caller::Caller;
 use crate::convert::entries;
@@ -16,31 +23,20 @@ use crate::service::Service;
 use axum::extract::State;
 use klnode_api_types::playbooks::{
     BlamedLine, DiffPlace, NewPlaybook, Playbook, PlaybookBlame, PlaybookChange, PlaybookDiff,
-    PlaybookDiffQuery, PlaybookEdit, PlaybookHistory, PlaybookQuery, PlaybookSection,
-    PlaybookSummary, Playbooks, PlaybooksQuery, PurgePlaybook, PurgeResult, WaitingEdit,
+    PlaybookDiffQuery, PlaybookEdit, PlaybookHistory, PlaybookQuery, PlaybookSummary, Playbooks,
+    PlaybooksQuery, PurgePlaybook, PurgeResult, WaitingEdit,
 };
 use klnode_api_types::{EntryIdentity, ErrorKind, NewEntry as ApiNewEntry};
 use klnode_crdt::entry_origin::Memory;
 use klnode_crdt::entry_type::EntryType;
-use klnode_crdt::ids::{AuthorId, EntryId};
+use klnode_crdt::ids::EntryId;
 use klnode_crdt::register::Register;
-use klnode_document::change_hash::ChangeHash;
-use klnode_document::document::{TextDocument, UnknownVersion};
-use klnode_document::markdown_sections::{MarkdownSection, find_section, sections};
-use klnode_engine::{
-    Command, DocumentCommand, NewEntry, Receipt, Rejection, may_forget, open_document,
-};
-use klnode_query::{AssessedEntry, edit_complaint, name_of, redact_text};
-use klnode_store::Snapshot;
-use klnode_store::documents::DocumentRow;
-use klnode_store::peers::Membership;
+use klnode_document::markdown_sections::sections;
+use klnode_engine::{Command, DocumentCommand, NewEntry, Receipt, Rejection, may_forget};
+use klnode_query::{edit_complaint, redact_text};
 use std::cmp::Reverse;
 use std::path::Path as FilePath;
 
-/// Separates the heads in a version. Most versions have one.
-const HEADS_SEPARATOR: char = '.';
-/// Fewest hexadecimal digits that name an edit.
-const PREFIX_MIN: usize = 4;
 const NEW_HINT: &str = "Run `klnode playbook new` in a terminal and enter the passphrase.";
 const EDIT_HINT: &str = "Run `klnode playbook edit` in a terminal and enter the passphrase.";
 const PURGE_HINT: &str = "Run `klnode playbook purge` in a terminal and enter the passphrase.";
@@ -105,6 +101,9 @@ fn resolve_playbook(
     new: NewPlaybook,
     folder: Option<&FilePath>,
 ) -> Result<(NewEntry, String), ApiError> {
+    if new.text.trim().is_empty() {
+        return Err(invalid("The playbook was not written: its text is empty.", None));
+    }
     if let Some(complaint) = edit_complaint("", &new.text) {
         return Err(ApiError::new(ErrorKind::Invalid, complaint, None));
     }
@@ -169,10 +168,6 @@ pub(super) async fn list(
     listed.await.map(ApiReply)
 }
 
-fn title_of(found: &AssessedEntry) -> String {
-    found.view.text(Register::TITLE).unwrap_or_default().to_owned()
-}
-
 /// Shows a playbook, one section of it, or an earlier version.
 #[utoipa::path(get, path = "/v1/playbooks/{entry}", params(PlaybookQuery),
     responses((status = 200, body = Playbook)))]
@@ -185,145 +180,11 @@ pub(super) async fn show(
     let working = service.clone();
     let (entry, shown) = run_blocking(move |_| {
         let opened = OpenPlaybook::read(&working, &entry)?;
-        Ok((opened.entry, shown_playbook(&opened, &query)?))
+        Ok((opened.entry, shown_playbook(&working, &opened, &query)?))
     })
     .await?;
     service.note_read(caller, vec![entry]).await;
     Ok(ApiReply(shown))
-}
-
-/// A playbook as read from a snapshot.
-struct OpenPlaybook {
-    snapshot: Snapshot,
-    membership: Membership,
-    entry: EntryId,
-    found: AssessedEntry,
-    row: DocumentRow,
-}
-
-impl OpenPlaybook {
-    fn read(service: &Service, name: &str) -> Result<Self, ApiError> {
-        let snapshot = service.snapshot()?;
-        let entry = resolve(&snapshot, name)?;
-        check_not_forgotten(&snapshot, entry, |code| format!("Playbook {code} was forgotten."))?;
-        let reading = service.reader.at(&snapshot, (service.now)())?;
-        let found = reading.read(entry)?;
-        let row = snapshot.document(entry)?;
-        let (Some(found), Some(row)) = (found, row) else {
-            let code = snapshot.entry(entry)?.to_entry().code(entry);
-            return Err(Rejection::NoDocument(code).into());
-        };
-        drop(reading);
-        let membership = service.membership(&snapshot)?;
-        Ok(Self { snapshot, membership, entry, found, row })
-    }
-
-    fn document(&self) -> Result<TextDocument, ApiError> {
-        Ok(open_document(&self.snapshot, &self.membership, self.entry)?)
-    }
-
-    fn heads(&self) -> Vec<ChangeHash> {
-        self.row.heads.iter().map(|head| ChangeHash::from_bytes(**head)).collect()
-    }
-
-    fn author_name(&self, author: AuthorId) -> String {
-        name_of(&self.membership, author)
-    }
-}
-
-fn shown_playbook(opened: &OpenPlaybook, query: &PlaybookQuery) -> Result<Playbook, ApiError> {
-    let (heads, stored) = match query.version.as_deref() {
-        None => (opened.heads(), opened.row.text.clone()),
-        Some(version) => {
-            let document = opened.document()?;
-            let heads = find_version(&document, version)?;
-            let text = document.text_at(&heads).map_err(unknown_version)?;
-            (heads, text)
-        }
-    };
-    let whole = redact_text(&stored);
-    let list = sections(&whole);
-    let text = match query.section.as_deref() {
-        None => whole.clone(),
-        Some(slug) => whole[section_named(&list, slug, opened)?.whole.clone()].to_owned(),
-    };
-    Ok(Playbook {
-        id: opened.entry.to_string(),
-        code: opened.found.code(),
-        title: title_of(&opened.found),
-        workspace: opened.found.workspace.clone(),
-        text,
-        version: version_text(&heads),
-        sections: list.iter().map(section_row).collect(),
-        redacted: whole != stored,
-        edits: opened.row.applied,
-        waiting: opened.row.waiting,
-        left_out: opened.row.left_out,
-        updated: opened.row.updated.as_millis(),
-    })
-}
-
-fn section_row(section: &MarkdownSection) -> PlaybookSection {
-    PlaybookSection {
-        slug: section.slug.clone(),
-        title: section.title.clone(),
-        level: u8::try_from(section.level).unwrap_or(u8::MAX),
-        bytes: section.whole.len() as u64,
-    }
-}
-
-fn section_named<'a>(
-    list: &'a [MarkdownSection],
-    slug: &str,
-    opened: &OpenPlaybook,
-) -> Result<&'a MarkdownSection, ApiError> {
-    find_section(list, slug).ok_or_else(|| {
-        let known: Vec<String> =
-            list.iter().map(|of| format!("#{}", of.slug)).filter(|slug| slug != "#").collect();
-        let listed = match known.is_empty() {
-            true => "It has no headings.".to_owned(),
-            false => format!("Its sections are {}.", known.join(", ")),
-        };
-        let code = opened.found.code();
-        let message = format!("Playbook {code} has no section `{slug}`. {listed}");
-        ApiError::new(ErrorKind::NotFound, message, None)
-    })
-}
-
-fn version_text(heads: &[ChangeHash]) -> String {
-    let heads: Vec<String> = heads.iter().map(ToString::to_string).collect();
-    heads.join(&HEADS_SEPARATOR.to_string())
-}
-
-fn unknown_version(error: UnknownVersion) -> ApiError {
-    ApiError::new(ErrorKind::NotFound, error.to_string(), None)
-}
-
-/// The heads of a version: full hashes, or the first digits of one edit.
-fn find_version(document: &TextDocument, text: &str) -> Result<Vec<ChangeHash>, ApiError> {
-    let heads = text.split(HEADS_SEPARATOR).map(ChangeHash::from_hex);
-    if let Some(heads) = heads.collect::<Option<Vec<_>>>() {
-        return Ok(heads);
-    }
-    let is_prefix = text.len() >= PREFIX_MIN && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let prefix = text.to_ascii_lowercase();
-    let found: Vec<ChangeHash> = document
-        .history()
-        .map(|change| change.hash())
-        .filter(|hash| is_prefix && hash.to_string().starts_with(&prefix))
-        .collect();
-    let hint = Some("Run `klnode playbook history` to see the edits.");
-    match found.as_slice() {
-        [one] => Ok(vec![*one]),
-        [] => {
-            let message = format!("The playbook has no version or edit `{text}`.");
-            Err(ApiError::new(ErrorKind::NotFound, message, hint))
-        }
-        several => {
-            let message = format!("`{text}` names {} edits of the playbook.", several.len());
-            Err(ApiError::new(ErrorKind::Ambiguous, message, Some("Give more digits.")))
-        }
-    }
 }
 
 /// Changes the text of a playbook. If this node has a person's key, the request is rejected.
@@ -364,7 +225,7 @@ async fn edit_playbook(
     let command = run_blocking(move |_| plan_edit(&working, &name, &edit)).await?;
     service.submit(caller, Command::Document(command)).await?;
     let shown = run_blocking(move |_| {
-        shown_playbook(&OpenPlaybook::read(&service, &entry)?, &PlaybookQuery::default())
+        shown_playbook(&service, &OpenPlaybook::read(&service, &entry)?, &PlaybookQuery::default())
     });
     shown.await.map(ApiReply)
 }
@@ -385,7 +246,7 @@ fn plan_edit(
         if edit.text.is_some() || edit.section.is_some() {
             return Err(invalid("Give either `text` or `restore`, not both.", None));
         }
-        let version = find_version(&opened.document()?, version)?;
+        let version = find_version(&*opened.document(service)?, version)?;
         return Ok(DocumentCommand::Restore { entry, version });
     }
     let Some(text) = &edit.text else {
@@ -394,17 +255,18 @@ fn plan_edit(
     let hint = Some("Read the playbook and hand back its `version`.");
     let version = edit.version.as_deref();
     let version = version.ok_or_else(|| invalid("The edit names no `version`.", hint))?;
+    // Also if the text is in the store: the writer needs the document.
+    let document = opened.document(service)?;
     let present = opened.heads();
     let (base, before) = match version == version_text(&present) {
         true => (present, opened.row.text.clone()),
         false => {
-            let document = opened.document()?;
             let base = find_version(&document, version)?;
             let before = document.text_at(&base).map_err(unknown_version)?;
             (base, before)
         }
     };
-    if redact_text(&before) != before {
+    if opened.redacted(&before) != before {
         let message = "The playbook was not changed: parts of this text are redacted, and the edit \
                        would overwrite them.";
         let hint = "Run `klnode playbook purge`: it starts the playbook again without them.";
@@ -421,6 +283,11 @@ fn plan_edit(
             [&before[..range.start], text.trim_end(), end, &before[range.end..]].concat()
         }
     };
+    if text.trim().is_empty() && !before.trim().is_empty() {
+        let message = "The playbook was not changed: the edit leaves no text.";
+        let hint = "Run `klnode forget` to remove the playbook.";
+        return Err(invalid(message, Some(hint)));
+    }
     if let Some(complaint) = edit_complaint(&before, &text) {
         return Err(ApiError::new(ErrorKind::Invalid, complaint, None));
     }
@@ -436,7 +303,7 @@ pub(super) async fn history(
 ) -> ApiResult<PlaybookHistory> {
     let listed = run_blocking(move |_| {
         let opened = OpenPlaybook::read(&service, &entry)?;
-        let document = opened.document()?;
+        let document = opened.document(&service)?;
         let mut edits: Vec<PlaybookChange> = document
             .history()
             .map(|change| PlaybookChange {
@@ -470,7 +337,7 @@ pub(super) async fn blame(
 ) -> ApiResult<PlaybookBlame> {
     let blamed = run_blocking(move |_| {
         let opened = OpenPlaybook::read(&service, &entry)?;
-        let document = opened.document()?;
+        let document = opened.document(&service)?;
         let heads = match query.version.as_deref() {
             Some(version) => find_version(&document, version)?,
             None => document.heads(),
@@ -504,17 +371,21 @@ pub(super) async fn diff(
     QueryParams(query): QueryParams<PlaybookDiffQuery>,
 ) -> ApiResult<PlaybookDiff> {
     let compared = run_blocking(move |_| {
-        let document = OpenPlaybook::read(&service, &entry)?.document()?;
-        let to = match query.to.as_deref() {
+        let document = OpenPlaybook::read(&service, &entry)?.document(&service)?;
+        let mut to = match query.to.as_deref() {
             Some(version) => find_version(&document, version)?,
             None => document.heads(),
         };
         let from = match query.from.as_deref() {
             Some(version) => find_version(&document, version)?,
-            None => {
-                let last = document.history().filter(|change| to.contains(&change.hash())).last();
-                last.map(|change| change.dependencies().to_vec()).unwrap_or_default()
-            }
+            None => match document.history().filter(|change| to.contains(&change.hash())).last() {
+                Some(last) => {
+                    // That edit alone: others may have been made at the same time.
+                    to = vec![last.hash()];
+                    last.dependencies().to_vec()
+                }
+                None => Vec::new(),
+            },
         };
         let lines = |lines: Vec<String>| -> Vec<String> {
             lines.iter().map(|line| redact_text(line.trim_end_matches('\n'))).collect()
